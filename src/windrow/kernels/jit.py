@@ -1,0 +1,25 @@
+"""The one way kernels are compiled: cached on disk, without the GIL, dividing like NumPy.
+
+A kernel calls only helpers of its own file: Numba's disk cache is refreshed when that file changes, not when
+another one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+Ints: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def kernel(function: Function) -> Function:
+    """Compile on first call for the dtypes of that call."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))

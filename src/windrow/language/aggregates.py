@@ -1,0 +1,180 @@
+"""The aggregate functions of the language: how each is called and what type it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from windrow.errors import BindError
+from windrow.language import types
+from windrow.language.positions import position
+
+_NAMED_NODES: dict[type[exp.Expression], str] = {
+    exp.Count: "COUNT",
+    exp.Sum: "SUM",
+    exp.Avg: "AVG",
+    exp.Min: "MIN",
+    exp.Max: "MAX",
+    exp.VariancePop: "VAR_POP",
+    exp.Variance: "VAR_SAMP",
+    exp.StddevPop: "STDDEV_POP",
+    exp.StddevSamp: "STDDEV_SAMP",
+    exp.Stddev: "STDDEV_SAMP",
+    exp.Median: "MEDIAN",
+    exp.Quantile: "QUANTILE",
+    exp.PercentileCont: "PERCENTILE_CONT",
+    exp.PercentileDisc: "PERCENTILE_DISC",
+    exp.ApproxDistinct: "APPROX_COUNT_DISTINCT",
+    exp.ApproxQuantile: "APPROX_QUANTILE",
+    exp.ApproxTopK: "APPROX_TOP_K",
+}
+_NAMED_CALLS = {"TOP_K", "FREQUENT", "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT", "APPROX_COUNT_DISTINCT"}
+_FRACTION = frozenset({"QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC"})
+_COUNTED = frozenset({"TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"})
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate as written: name, argument (None for COUNT(*)), parameter (φ or k), DISTINCT, FILTER, direction."""
+
+    name: str
+    argument: exp.Expression | None
+    parameter: float | int | None = None
+    distinct: bool = False
+    filter: exp.Expression | None = None
+    descending: bool = False
+    node: exp.Expression = field(compare=False, default_factory=exp.Null)
+
+
+def aggregate_name(node: exp.Expression) -> str | None:
+    """The canonical name when the node itself is an aggregate call, else None."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper() if node.name.upper() in _NAMED_CALLS else None
+    return _NAMED_NODES.get(type(node))
+
+
+def is_aggregate(node: exp.Expression) -> bool:
+    """True for the outermost node of an aggregate call: with its FILTER and WITHIN GROUP."""
+    if isinstance(node, (exp.Filter, exp.WithinGroup)):
+        return is_aggregate(node.this)
+    return aggregate_name(node) is not None or isinstance(node, exp.AggFunc)
+
+
+def aggregate_call(node: exp.Expression) -> AggregateCall:
+    """Take an aggregate call apart; `node` is what `is_aggregate` accepts."""
+    outer, filter_, order = node, None, None
+    if isinstance(node, exp.Filter):
+        where = node.expression
+        filter_ = where.this if isinstance(where, exp.Where) else where
+        node = node.this
+    if isinstance(node, exp.WithinGroup):
+        order = node.expression.expressions
+        node = node.this
+    name = aggregate_name(node)
+    if name is None:
+        raise _error(node, f"unknown aggregate {node.sql_name() if isinstance(node, exp.Func) else node.key.upper()}")
+    arguments = _arguments(node)
+    distinct = descending = False
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        distinct, arguments = True, arguments[0].expressions
+    if order is not None:
+        if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order) != 1:
+            raise _error(node, f"WITHIN GROUP (ORDER BY one expression) belongs to PERCENTILE_CONT/DISC, not to {name}")
+        descending = bool(order[0].args.get("desc"))
+        arguments = [order[0].this, *arguments]
+    elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
+        raise _error(node, f"write {name}(0.5) WITHIN GROUP (ORDER BY x)")
+    wanted = 2 if name in _FRACTION | _COUNTED else 1
+    if name == "COUNT" and (not arguments or (len(arguments) == 1 and isinstance(arguments[0], exp.Star))):
+        if distinct:
+            raise _error(node, "COUNT(DISTINCT *) is not defined; name the expression to count")
+        return AggregateCall(name, None, filter=filter_, node=outer)
+    if len(arguments) != wanted:
+        raise _error(node, f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, found {len(arguments)}")
+    if any(isinstance(argument, exp.Star) for argument in arguments):
+        raise _error(node, f"{name}(*) is not defined; only COUNT(*) is")
+    parameter = _parameter(name, arguments[1], node) if wanted == 2 else None
+    if distinct and name not in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
+        raise _error(node, f"DISTINCT is not defined for {name}")
+    return AggregateCall(name, arguments[0], parameter, distinct, filter_, descending, outer)
+
+
+def return_type(call: AggregateCall, argument: exp.DataType | None) -> exp.DataType:
+    """The SQL type of the aggregate's value, or a BindError when the argument's type does not fit."""
+    if argument is None or call.name in ("COUNT", "APPROX_COUNT_DISTINCT"):
+        return types.BIGINT
+    test, found, result = _RULES[call.name]
+    if not test(argument):
+        raise _error(
+            call.node,
+            f"{call.name} needs {found}, but {call.argument.sql('duckdb') if call.argument else ''} "
+            f"is {types.type_name(argument)}",
+        )
+    return result(argument)
+
+
+def _arguments(node: exp.Expression) -> list[exp.Expression]:
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    parts = [node.this, *node.expressions]
+    for key in ("quantile", "expression", "counters"):
+        parts.append(node.args.get(key))
+    return [part for part in parts if isinstance(part, exp.Expression)]
+
+
+def _parameter(name: str, node: exp.Expression, call: exp.Expression) -> float | int:
+    number = None
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = float(node.name)
+    if name in _FRACTION:
+        if number is None or not 0 <= number <= 1:
+            raise _error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('duckdb')}")
+        return number
+    if number is None or number != int(number) or not 1 <= number <= 1_000_000:
+        raise _error(call, f"{name} needs a whole number k of at least 1, found {node.sql('duckdb')}")
+    return int(number)
+
+
+def _sum_type(argument: exp.DataType) -> exp.DataType:
+    if types.is_integer(argument):
+        return types.BIGINT
+    if types.is_decimal(argument):
+        return types.decimal(types.MAX_DIGITS, types.decimal_digits(argument)[1])
+    return types.DOUBLE
+
+
+def _double(_: exp.DataType) -> exp.DataType:
+    return types.DOUBLE
+
+
+def _same(argument: exp.DataType) -> exp.DataType:
+    return argument
+
+
+def _ranked(argument: exp.DataType) -> exp.DataType:
+    return types.list_of(types.struct_of({"value": argument, "count": types.BIGINT}))
+
+
+def _ordered(argument: exp.DataType) -> bool:
+    return types.kind(argument) not in (exp.DType.ARRAY, exp.DType.STRUCT, exp.DType.INTERVAL)
+
+
+_NUMBER = "a number"
+_VALUE = "a value that can be ordered"
+_Rule = tuple[Callable[[exp.DataType], bool], str, Callable[[exp.DataType], exp.DataType]]
+_RULES: dict[str, _Rule] = {
+    "SUM": (types.is_numeric, _NUMBER, _sum_type),
+    **{
+        name: (types.is_numeric, _NUMBER, _double)
+        for name in ("AVG", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "APPROX_MEDIAN", "PERCENTILE_CONT")
+    },
+    **{name: (_ordered, _VALUE, _same) for name in ("MIN", "MAX", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC")},
+    **{name: (_ordered, _VALUE, _ranked) for name in ("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT")},
+}  # fmt: skip
+
+
+def _error(node: exp.Expression, message: str) -> BindError:
+    line, column = position(node)
+    return BindError(message, line=line, column=column)

@@ -1,0 +1,214 @@
+"""What is known by name: streams and relations, their columns, their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from windrow.errors import BindError, CatalogError
+from windrow.language import nodes, types, units
+from windrow.language.positions import position
+
+RESERVED_COLUMNS = frozenset({"_time", "_change"})
+
+
+@dataclass(frozen=True)
+class Column:
+    """A named, typed column."""
+
+    name: str
+    type: exp.DataType
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream; lateness is in ticks of its time column."""
+
+    name: str
+    columns: tuple[Column, ...]
+    time: str
+    sequence: str | None = None
+    lateness: int = 0
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def timestamps(self) -> bool:
+        """True when time is a TIMESTAMP, False when it counts BIGINT ticks."""
+        return types.is_temporal(self.column(self.time).type)
+
+    def column(self, name: str) -> Column:
+        """The column of that name, whatever its case."""
+        return next(column for column in self.columns if column.name.lower() == name.lower())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema that pushed tables are held to."""
+        return pa.schema([(column.name, types.to_arrow(column.type)) for column in self.columns])
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A declared relation; non_retroactive ones (NRR, thesis 3.3.1) touch only tuples that arrive later."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    non_retroactive: bool = False
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its rows."""
+        return pa.schema([(column.name, types.to_arrow(column.type)) for column in self.columns])
+
+
+Source: TypeAlias = Stream | Relation
+
+
+class Catalog:
+    """Streams and relations by name; names are case-insensitive, as in DuckDB."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Source] = {}
+
+    def add(self, source: Source) -> None:
+        """Register a stream or relation under a free name."""
+        if source.name.lower() in self._sources:
+            raise CatalogError(f"{source.name} already exists; drop it first, or choose another name")
+        self._sources[source.name.lower()] = source
+
+    def remove(self, name: str) -> Source:
+        """Forget a stream or relation."""
+        if name.lower() not in self._sources:
+            raise CatalogError(f"there is no stream or relation {name}{self.suggestion(name)}")
+        return self._sources.pop(name.lower())
+
+    def get(self, name: str) -> Source | None:
+        """The stream or relation of that name, or None."""
+        return self._sources.get(name.lower())
+
+    def stream(self, name: str) -> Stream:
+        """The stream of that name."""
+        source = self.get(name)
+        if not isinstance(source, Stream):
+            raise CatalogError(f"there is no stream {name}{self.suggestion(name)}")
+        return source
+
+    def suggestion(self, name: str) -> str:
+        """What the user may have meant, ready to stand behind an error message."""
+        close = get_close_matches(name.lower(), self._sources, n=1)
+        if close:
+            return f"; did you mean {self._sources[close[0]].name}?"
+        known = ", ".join(source.name for source in self)
+        return f"; known are: {known}" if known else "; nothing is declared yet, use CREATE STREAM"
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._sources.values())
+
+
+def stream_from_schema(
+    name: str, schema: pa.Schema, *, time: str, sequence: str | None = None, lateness: int | str = 0
+) -> Stream:
+    """Declare a stream for pushed data from an Arrow schema; lateness in ticks, or as text such as '2 seconds'."""
+    columns = tuple(Column(column.name, types.from_arrow(column.type)) for column in schema)
+    stream = _checked_stream(Stream(name, columns, time, sequence))
+    if isinstance(lateness, str):
+        number, _, unit = lateness.strip().partition(" ")
+        duration = nodes.Duration(this=exp.Literal.number(number), unit=exp.var(unit.strip()) if unit else None)
+        lateness = units.ticks(duration, timestamps=stream.timestamps, what="lateness")
+    return _checked_stream(Stream(name, columns, stream.time, stream.sequence, lateness))
+
+
+def stream_from_node(node: nodes.CreateStream) -> Stream:
+    """Declare a stream from its CREATE STREAM statement."""
+    columns = _columns(node)
+    plain = _checked_stream(
+        Stream(node.this.name, columns, node.args["time"].name, _name(node.args.get("sequence"))), node
+    )
+    lateness = node.args.get("lateness")
+    late_ticks = units.ticks(lateness, timestamps=plain.timestamps, what="LATENESS") if lateness is not None else 0
+    return _checked_stream(
+        Stream(plain.name, columns, plain.time, plain.sequence, late_ticks, _name(node.args.get("format")), _options(node)),
+        node,
+    )
+
+
+def relation_from_node(node: nodes.CreateRelation) -> Relation:
+    """Declare a relation from its CREATE RELATION statement."""
+    columns = _columns(node)
+    names = {column.name.lower(): column.name for column in columns}
+    key = []
+    for part in node.args.get("key") or ():
+        if part.name.lower() not in names:
+            raise _error(node, f"relation {node.this.name} has no column {part.name} to be its key")
+        key.append(names[part.name.lower()])
+    non_retroactive = bool(node.args.get("non_retroactive"))
+    return Relation(
+        node.this.name, columns, tuple(key), non_retroactive, _name(node.args.get("format")), _options(node)
+    )  # fmt: skip
+
+
+def _columns(node: exp.Expression) -> tuple[Column, ...]:
+    columns = []
+    for definition in node.args["columns"]:
+        try:
+            columns.append(Column(definition.name, types.canonical(definition.args["kind"])))
+        except BindError as error:
+            raise _error(definition, f"column {definition.name}: {error.reason}") from None
+    _check_names(node.this.name, columns, node)
+    return tuple(columns)
+
+
+def _check_names(name: str, columns: Sequence[Column], node: exp.Expression | None = None) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.lower() in seen:
+            raise _error(node, f"{name} has two columns named {column.name}")
+        if column.name.lower() in RESERVED_COLUMNS:
+            raise _error(node, f"{name}: the column name {column.name} is reserved for answers; choose another")
+        if column.name.startswith("__"):
+            raise _error(node, f"{name}: names that begin with two underscores are reserved; rename {column.name}")
+        seen.add(column.name.lower())
+
+
+def _checked_stream(stream: Stream, node: exp.Expression | None = None) -> Stream:
+    _check_names(stream.name, stream.columns, node)
+    names = {column.name.lower(): column for column in stream.columns}
+    for role, name in (("time", stream.time), ("sequence", stream.sequence)):
+        if name is not None and name.lower() not in names:
+            close = get_close_matches(name.lower(), names, n=1)
+            hint = f"; did you mean {names[close[0]].name}?" if close else f"; it has {', '.join(c.name for c in stream.columns)}"
+            raise _error(node, f"stream {stream.name} has no column {name} to be its {role} column{hint}")
+    time = names[stream.time.lower()]
+    if types.kind(time.type) not in (exp.DType.TIMESTAMP, exp.DType.BIGINT):
+        raise _error(
+            node,
+            f"the time column {time.name} of stream {stream.name} must be TIMESTAMP or BIGINT, "
+            f"but is {types.type_name(time.type)}",
+        )
+    if stream.lateness < 0:
+        raise _error(node, f"LATENESS of stream {stream.name} must not be negative")
+    sequence = None if stream.sequence is None else names[stream.sequence.lower()].name
+    return Stream(
+        stream.name, stream.columns, time.name, sequence, stream.lateness, stream.format, stream.options
+    )  # fmt: skip
+
+
+def _options(node: exp.Expression) -> dict[str, str]:
+    return {option.this.name: option.expression.name for option in node.args.get("options") or ()}
+
+
+def _name(node: exp.Expression | None) -> str | None:
+    return None if node is None else node.name
+
+
+def _error(node: exp.Expression | None, message: str) -> BindError:
+    line, column = position(node) if node is not None else (None, None)
+    return BindError(message, line=line, column=column)

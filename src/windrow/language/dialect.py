@@ -1,0 +1,19 @@
+"""The CQL dialect of sqlglot: DuckDB's SQL, whose meaning Windrow keeps, with streams and windows added."""
+
+from __future__ import annotations
+
+from sqlglot.dialects.duckdb import DuckDB
+
+from windrow.language.generator import CQLGenerator
+from windrow.language.parser import CQLParser
+
+
+class CQL(DuckDB):
+    """Registered with sqlglot under the name `cql`."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        # Without this sqlglot swallows everything behind EXPLAIN as one opaque command.
+        KEYWORDS = {word: token for word, token in DuckDB.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"}
+
+    Parser = CQLParser
+    Generator = CQLGenerator

@@ -1,0 +1,169 @@
+"""EXPLAIN: the plan as text, as JSON, or as a Mermaid graph, with the update pattern of every edge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from windrow.errors import BindError
+from windrow.language.units import duration_text
+from windrow.plan import nodes
+from windrow.plan.patterns import Pattern, pattern
+from windrow.windows.spec import NowWindow, RangeWindow, Window
+
+Notes = Sequence[tuple[str, str]]
+"""What the engine adds below the plan: (topic, sentence)."""
+FORMATS = ("text", "json", "mermaid")
+_HOLDS = {
+    Pattern.MON: "nothing expires",
+    Pattern.WKS: "expires first in, first out",
+    Pattern.WK: "expires at known times",
+    Pattern.STR: "expires by negative tuples",
+}
+
+
+def explain(plan: nodes.Output, notes: Notes = (), format: str = "text") -> str:
+    """The plan in one of the formats text, json and mermaid."""
+    if format == "text":
+        return _text(plan, notes)
+    if format == "json":
+        tree = {"plan": _tree(plan, plan.timestamps), "notes": [{"topic": t, "text": s} for t, s in notes]}
+        return json.dumps(tree, indent=2, ensure_ascii=False)
+    if format == "mermaid":
+        return _mermaid(plan, notes)
+    raise BindError(f"EXPLAIN knows the formats {', '.join(FORMATS)}; found {format}")
+
+
+def label(node: nodes.Node, timestamps: bool) -> tuple[str, str]:
+    """The operator and its details."""
+    match node:
+        case nodes.StreamWindow(source=source) | nodes.SubqueryWindow(source=source):
+            assert source.window is not None
+            name = source.name if source.name.lower() == source.alias.lower() else f"{source.name} AS {source.alias}"
+            return "window", f"{name} {window_text(source.window, timestamps)}"
+        case nodes.RelationScan(source=source):
+            relation = source.relation
+            return "relation", source.name + (" (non-retroactive)" if relation and relation.non_retroactive else "")
+        case nodes.Selection(predicate=predicate):
+            return "σ select", _sql(predicate)
+        case nodes.Projection(expressions=expressions):
+            return "π project", ", ".join(_sql(part) for part in expressions)
+        case nodes.Union():
+            return "∪ union", ""
+        case nodes.Distinct():
+            return "δ distinct", ""
+        case nodes.Join(predicate=predicate, kind=kind):
+            return f"⋈ {kind.lower()} join", _sql(predicate) if predicate is not None else "every pair"
+        case nodes.RelationJoin(predicate=predicate, retroactive=retroactive):
+            return "⋈R join" if retroactive else "⋈NRR join", _sql(predicate) if predicate is not None else "every pair"
+        case nodes.SemiJoin(predicate=predicate):
+            return "⋉ semi-join", _sql(predicate) if predicate is not None else ""
+        case nodes.Negation(kind=kind, predicate=predicate):
+            return "− negation", kind + (f" {_sql(predicate)}" if predicate is not None else "")
+        case nodes.GroupBy(keys=keys, aggregates=calls):
+            by = f" by {', '.join(_sql(key) for key in keys)}" if keys else ""
+            return "γ group", ", ".join(_sql(call.node) for call in calls) + by
+        case nodes.TopRows(order=order, limit=limit, offset=offset):
+            parts = [f"by {', '.join(_sql(term) for term in order)}"] if order else []
+            parts += [f"limit {limit}"] if limit is not None else []
+            parts += [f"offset {offset}"] if offset else []
+            return "↓ order", " ".join(parts)
+        case nodes.Output():
+            return "output", _emission(node)
+    return type(node).__name__, ""
+
+
+def window_text(window: Window, timestamps: bool) -> str:
+    """A window as it is written, in readable units."""
+    parts: list[str]
+    match window:
+        case RangeWindow(length=length, offset=offset):
+            parts = ["RANGE " + ("UNBOUNDED" if length is None else duration_text(length, timestamps=timestamps))]
+            parts += [f"OFFSET {duration_text(offset, timestamps=timestamps)}"] if offset else []
+        case NowWindow():
+            parts = ["NOW"]
+        case _:
+            by = f"PARTITION BY {', '.join(window.partition_by)} " if window.partition_by else ""
+            parts = [f"{by}ROWS {window.count}"]
+            parts += [f"OFFSET {window.offset}"] if window.offset else []
+            timestamps = False
+    if window.slide is not None:
+        parts.insert(1, f"SLIDE {duration_text(window.slide, timestamps=timestamps)}")
+    if window.internal:
+        parts.append("INTERNAL")
+    return f"[{' '.join(parts)}]"
+
+
+def _emission(node: nodes.Output) -> str:
+    operator = node.operator or ""
+    if node.window is not None:
+        operator += f" {window_text(node.window, node.timestamps)}"
+    if node.slide is not None:
+        when = f"every {duration_text(node.slide, timestamps=node.timestamps)}"
+    elif node.rows_slide is not None:
+        when = f"every {node.rows_slide} tuples"
+    else:
+        when = "at every change"
+    return f"{operator} {when}".strip()
+
+
+def _text(plan: nodes.Output, notes: Notes) -> str:
+    lines: list[tuple[str, str]] = []
+
+    def draw(node: nodes.Node, lead: str, branch: str) -> None:
+        operator, details = label(node, plan.timestamps)
+        lines.append((f"{lead}{branch}{operator}  {details}".rstrip(), pattern(node).name))
+        below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
+        for index, edge in enumerate(node.inputs):
+            draw(edge, below, "└─ " if index == len(node.inputs) - 1 else "├─ ")
+
+    draw(plan, "", "")
+    width = min(max(len(line) for line, _ in lines), 100)
+    used = sorted({Pattern[name] for _, name in lines})
+    text = [f"{line.ljust(width)}  {name}" for line, name in lines]
+    text.append("")
+    text += [f"{one.name}: {_HOLDS[one]}" for one in used]
+    text += [f"{topic}: {sentence}" for topic, sentence in notes]
+    return "\n".join(text)
+
+
+def _tree(node: nodes.Node, timestamps: bool) -> dict[str, Any]:
+    operator, details = label(node, timestamps)
+    return {
+        "operator": operator,
+        "details": details,
+        "pattern": pattern(node).name,
+        "inputs": [_tree(edge, timestamps) for edge in node.inputs],
+    }
+
+
+def _mermaid(plan: nodes.Output, notes: Notes) -> str:
+    lines = ["graph BT"]
+    counter = 0
+
+    def draw(node: nodes.Node) -> str:
+        nonlocal counter
+        name = f"n{counter}"
+        counter += 1
+        operator, details = label(node, plan.timestamps)
+        lines.append(f'  {name}["{_escape(f"{operator} {details}".strip())}"]')
+        for edge in node.inputs:
+            lines.append(f"  {draw(edge)} -->|{pattern(edge).name}| {name}")
+        return name
+
+    root = draw(plan)
+    if notes:
+        text = "<br/>".join(_escape(f"{topic}: {sentence}") for topic, sentence in notes)
+        lines += [f'  notes["{text}"]', f"  {root} -.- notes"]
+    return "\n".join(lines)
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _sql(node: exp.Expression) -> str:
+    return str(node.sql("cql"))

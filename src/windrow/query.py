@@ -1,0 +1,74 @@
+"""A handle on a registered query: its answers, its state, its plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.engine import Engine, RunningQuery
+from windrow.language.bound import BoundQuery
+from windrow.plan.explain import explain
+from windrow.plan.nodes import Output
+
+
+class Query:
+    """What `db.query(…)` gives back."""
+
+    def __init__(self, bound: BoundQuery, plan: Output, running: RunningQuery, engine: Engine) -> None:
+        self.bound = bound
+        self.plan = plan
+        self.running = running
+        self._engine = engine
+
+    @property
+    def name(self) -> str:
+        """Its name in the database."""
+        return self.running.name
+
+    @property
+    def text(self) -> str:
+        """The query as it was written."""
+        return self.bound.text
+
+    @property
+    def status(self) -> str:
+        """running, stopped (see `error`), or dropped."""
+        return self.running.status
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the query was stopped, if it was."""
+        return self.running.error
+
+    @property
+    def since(self) -> int | None:
+        """Tuples at or before this tick are not in its answers, because nobody kept them; None: it has seen all."""
+        return self.running.since
+
+    def answers(self) -> pa.Table:
+        """All answers that are kept: `_time` and the select list, in the order of `_time`."""
+        return pa.Table.from_batches(self.running.batches, self.running.rows.schema)
+
+    def take(self) -> pa.Table:
+        """The answers since the last take, which are then forgotten here: memory stays bounded on an endless stream."""
+        table = self.answers()
+        self.running.batches.clear()
+        return table
+
+    def explain(self, format: str = "text") -> str:
+        """The plan with its update patterns, panes, synopses and sharing; format is text, json or mermaid."""
+        return explain(self.plan, self._engine.describe(self.running.plan), format)
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters: due times, answer rows, seconds spent on answers."""
+        return {
+            "status": self.status,
+            "due": self.running.due,
+            "answers": self.running.answered,
+            "seconds": self.running.seconds,
+            "next_due": self.running.member.next_due,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Query {self.name} {self.status}: {self.text}>"

@@ -1,0 +1,159 @@
+"""A slice: the panes that all queries with the same stream, predicate and grouping share (thesis 8.2, rule SS1).
+
+    batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► lookups of every member query
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windrow.aggregates import Aggregate
+from windrow.expressions import Context, Program
+from windrow.synopses.share_group import ComponentSpec, ShareGroup
+from windrow.windows.grid import Grid, edges_of
+from windrow.windows.spec import RangeWindow
+
+BEGINNING = -(1 << 63)
+"""Before every timestamp: a query that has seen its stream from the start."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """An aggregate and the program of the value it takes (None counts rows)."""
+
+    aggregate: Aggregate
+    value: Program | None
+
+
+@dataclass(eq=False)
+class Member:
+    """A query's share of a slice: its window, where its components stand, and since when its panes are complete."""
+
+    window: RangeWindow
+    slide: int
+    terms: tuple[Term, ...]
+    positions: tuple[tuple[int, ...], ...] = ()
+    """Per term, the places of its components in the share group."""
+    since: int = BEGINNING
+    """Tuples with ts <= since are not in its panes."""
+    next_due: int | None = None
+
+    @property
+    def progressions(self) -> tuple[tuple[int, int], ...]:
+        """The pane edges that its windows need."""
+        return edges_of(self.window.length, self.slide, self.window.offset)
+
+    @property
+    def oldest_needed(self) -> int | None:
+        """The left edge of its next window, before which it looks at nothing again; None while it has not started."""
+        return None if self.next_due is None else self.window.start(self.next_due)
+
+
+@dataclass(eq=False)
+class Slice:
+    """One predicate and grouping over one stream, with the panes that its members share."""
+
+    predicate: Program | None
+    keys: tuple[Program, ...]
+    synopsis: str | None = None
+    members: list[Member] = field(default_factory=list)
+    group: ShareGroup | None = None
+    _values: list[Program] = field(default_factory=list)
+    _since: list[int] = field(default_factory=list)
+    """Per component place: from when on it knows every tuple."""
+    _forgotten: int = BEGINNING
+
+    # ---- queries come and go --------------------------------------------------------------------------------------
+
+    def add(self, member: Member, newest: int | None) -> None:
+        """Merge a query into the slice; it uses whatever panes exist (thesis 8.2). `newest` is the stream's last ts."""
+        old = self.group.grid if self.group is not None else None
+        grid = Grid.of([edge for one in (*self.members, member) for edge in one.progressions])
+        covered = old is not None and old.covers(member.progressions)
+        if covered and old is not None:
+            grid = old
+        # Tuples that came before this moment are in no pane of the new grid or of a new component.
+        fresh = BEGINNING if newest is None else grid.ceil((old or grid).ceil(newest))
+        if self.group is None:
+            self.group = ShareGroup([key.type for key in self.keys], [], grid)
+            self._forgotten = fresh
+        positions: list[tuple[int, ...]] = []
+        for term in member.terms:
+            places = []
+            for spec in self._specs(term):
+                known = spec in self.group.specs
+                (place,) = self.group.add_components([spec])
+                if not known:
+                    self._since.append(fresh)
+                places.append(place)
+            positions.append(tuple(places))
+        self.group.set_grid(grid)
+        member.positions = tuple(positions)
+        reused = max([self._forgotten, *(self._since[place] for places in positions for place in places)])
+        member.since = reused if covered or old is None else max(fresh, reused)
+        self.members.append(member)
+
+    def remove(self, member: Member) -> None:
+        """Take a query out; the panes get coarser when nobody needs the finer edges."""
+        self.members.remove(member)
+        if not self.members or self.group is None:
+            return
+        # While a member still looks back to its beginning, its edge must stay on the grid.
+        settled = all(one.since == BEGINNING or (one.oldest_needed or BEGINNING) >= one.since for one in self.members)
+        if settled:
+            self.group.set_grid(Grid.of([edge for one in self.members for edge in one.progressions]))
+
+    def _specs(self, term: Term) -> list[ComponentSpec]:
+        column = None
+        if term.value is not None:
+            if term.value not in self._values:
+                self._values.append(term.value)
+            column = self._values.index(term.value)
+        return [ComponentSpec(component, column, self.synopsis) for component in term.aggregate.components]
+
+    # ---- rows in --------------------------------------------------------------------------------------------------
+
+    def insert(self, context: Context, ts: NDArray[np.int64]) -> None:
+        """One pass of a batch: the rows that satisfy the predicate go into the panes."""
+        assert self.group is not None
+        kept: NDArray[np.bool_] | None = None
+        if self.predicate is not None:
+            kept = pc.fill_null(context.value(self.predicate), False).to_numpy(zero_copy_only=False)
+            if kept.all():
+                kept = None
+            elif not kept.any():
+                return
+        keys = list(_filtered(context, self.keys, kept))
+        values = list(_filtered(context, self._values, kept))
+        self.group.insert(ts if kept is None else ts[kept], keys, values)
+
+    # ---- time passes ----------------------------------------------------------------------------------------------
+
+    def close(self, watermark: int) -> None:
+        """The panes up to the watermark are complete."""
+        assert self.group is not None
+        self.group.close(watermark)
+
+    def forget(self) -> None:
+        """Drop what no member looks at any more (all due times are answered)."""
+        assert self.group is not None
+        needed = [member.oldest_needed for member in self.members]
+        known = [edge for edge in needed if edge is not None]
+        if known and len(known) == len(needed):  # otherwise a member has not started yet
+            self._forgotten = max(self._forgotten, min(known))
+            self.group.expire(self._forgotten)
+
+
+def _filtered(
+    context: Context, programs: Sequence[Program], kept: NDArray[np.bool_] | None
+) -> Iterator[pa.Array]:
+    mask = None if kept is None else pa.array(kept)
+    for program in programs:
+        value = context.value(program, kept)
+        yield value if mask is None else value.filter(mask)

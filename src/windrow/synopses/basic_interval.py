@@ -1,0 +1,45 @@
+"""Basic interval synopsis (B-INT; thesis 2.3.4, 002 section 3): the partials of single panes, for any component.
+
+A lone lookup combines the panes of its window. Lookups of many windows that advance together use two stacks
+(Tangwongsan et al. 2017): at most three combines per pane that enters and one per answer, whatever the window's
+length. Update O(groups), space O(panes · groups).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windrow.kernels.combine import fold_panes, slide_panes
+from windrow.kernels.jit import Codes, Ints
+from windrow.synopses.synopsis import Synopsis
+
+
+class BasicInterval(Synopsis):
+    """Row k holds the partials of pane k."""
+
+    name = "basic_interval"
+
+    def _append(self, partials: Ints, order: Ints) -> None:
+        matrix = self._matrix
+        matrix.reserve(len(order))
+        width = partials.shape[2]
+        rows = matrix.data[matrix.stop : matrix.stop + len(order)]
+        rows[:, :, :width] = partials[:, order].swapaxes(0, 1)
+        rows[:, :, width:] = matrix.identity[None, :, None]
+        matrix.stop += len(order)
+
+    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:  # noqa: PLR0917
+        """Two stacks over all windows of the call."""
+        matrix, start = self._matrix, self._matrix.start
+        op, identity = self.component.op, matrix.identity
+        slide_panes(op, matrix.data, first + start, last + start, groups, identity, offsets, present, out)
+
+    def fold(self, edge: int) -> None:
+        """Combine the old panes into the last of them."""
+        many = int(np.searchsorted(self.edges, edge, side="right"))
+        if many > 1:
+            matrix = self._matrix
+            row = matrix.data[matrix.start + many - 1]
+            fold_panes(self.component.op, matrix.data, matrix.start, matrix.start + many - 1, row.shape[1], row)
+            matrix.drop(many - 1)
+            self.edges = self.edges[many - 1 :].copy()

@@ -1,0 +1,90 @@
+"""How a share group keeps its partials: the contract of the dense and the sparse layout.
+
+Both keep the row count as component 0, open panes by slot, and closed panes in order of their upper edge.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from windrow.aggregates import Component
+from windrow.kernels.jit import Codes, Ints
+
+
+class Layout(ABC):
+    """Partials of several components by pane and group; `slots` and `groups` are how many there are."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def edges(self) -> Ints:
+        """The upper edges of closed panes."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+
+    @abstractmethod
+    def track(self, component: Component, synopsis: str | None) -> int:
+        """Keep one more component; says its number."""
+
+    @abstractmethod
+    def track_rows(self, component: Component) -> int:
+        """Keep one more count, which so far is the row count; says its number."""
+
+    @abstractmethod
+    def scatter(self, slots: Codes, gids: Codes | None, open_panes: int, groups: int) -> Codes:
+        """Count rows, and give the cell of each row for `words`."""
+
+    @abstractmethod
+    def words(self, number: int) -> list[Ints]:
+        """The flat accumulators of a component, by cell."""
+
+    @abstractmethod
+    def close(self, edges: Ints, closing: Ints, staying: Ints) -> None:
+        """Move open slots `closing` (in order of edge) to the closed panes; slot staying[k] becomes slot k."""
+
+    @abstractmethod
+    def expire(self, edge: int) -> int:
+        """Forget closed panes with upper edge <= edge; says how many."""
+
+    @abstractmethod
+    def fold(self, edge: int, groups: int) -> None:
+        """Merge closed panes with upper edge <= edge into one."""
+
+    @abstractmethod
+    def rows(self, open_panes: int, groups: int) -> Ints:
+        """Zero for a group that is in no pane, open or closed."""
+
+    @abstractmethod
+    def select(self, live: Ints, open_panes: int) -> None:
+        """Keep these groups only, renumbered in this order."""
+
+    @abstractmethod
+    def present(self, first: Ints, last: Ints, groups: int) -> tuple[Ints, Codes]:
+        """Offsets [windows + 1], and the groups of each window, ascending."""
+
+    @abstractmethod
+    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:  # noqa: PLR0917
+        """The words [words, rows] of a component for the groups present in each window."""
+
+    @abstractmethod
+    def snapshot(self, open_panes: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A JSON-able dict, and named arrays."""
+
+    @abstractmethod
+    def restore(
+        self, meta: dict[str, Any], arrays: dict[str, Any], components: Sequence[Component], open_panes: int
+    ) -> None:
+        """Become what `snapshot` wrote."""
+
+    def range_of(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+        """The panes first..last-1 of each window (start, end]: those with start < edge <= end."""
+        first = np.searchsorted(self.edges, starts, side="right")
+        return first, np.maximum(first, np.searchsorted(self.edges, ends, side="right"))

@@ -1,0 +1,73 @@
+"""Running synopsis (R-INT; thesis 2.3.4, 002 section 3): prefix sums over panes, for subtractable components.
+
+A lookup is one subtraction per group whatever the window's length: f((a, b]) = f((-∞, b]) - f((-∞, a]). Update and
+lookup O(groups), space O(panes · groups). Exact, because only integers are subtractable here and they may wrap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windrow.aggregates import Component, Subtractable
+from windrow.kernels import prefix
+from windrow.kernels.jit import Codes, Ints
+from windrow.synopses.synopsis import Synopsis
+
+
+class Running(Synopsis):
+    """Row k holds the sums before pane k; one row more than panes."""
+
+    name = "running"
+    _extra_rows = 1
+
+    def __init__(self, component: Component, groups: int = 0) -> None:
+        if not isinstance(component, Subtractable):
+            raise ValueError(
+                f"a running synopsis needs a component that can be subtracted, and {component.name} cannot; "
+                "use a basic_interval synopsis"
+            )
+        super().__init__(component, groups)
+        self._matrix.stop = 1
+
+    def _append(self, partials: Ints, order: Ints) -> None:
+        matrix = self._matrix
+        matrix.reserve(len(order))
+        data, at = matrix.data, matrix.stop - 1
+        width = partials.shape[2]
+        # Columns beyond the partials' width have no rows yet: their sums stay 0.
+        data[at + 1 : at + 1 + len(order), :, width:] = 0
+        prefix.append_prefixes(data, at, partials, order, width)
+        matrix.stop += len(order)
+
+    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:  # noqa: PLR0917
+        """One subtraction per answer and word."""
+        start = self._matrix.start
+        prefix.subtract_prefixes(self._matrix.data, first + start, last + start, groups, offsets, present, out)
+
+    def count_present(self, first: Ints, last: Ints, groups: int) -> Ints:
+        """For a row count: offsets [windows + 1] of the groups that have rows in each window."""
+        offsets = np.empty(len(first) + 1, np.int64)
+        start = self._matrix.start
+        prefix.count_present(self._matrix.data, first + start, last + start, groups, offsets)
+        return offsets
+
+    def list_present(self, first: Ints, last: Ints, groups: int, offsets: Ints) -> Codes:
+        """For a row count: the groups that have rows in each window, ascending."""
+        present = np.empty(int(offsets[-1]), np.int32)
+        start = self._matrix.start
+        prefix.list_present(self._matrix.data, first + start, last + start, groups, offsets, present)
+        return present
+
+    def live(self, groups: int) -> Ints:
+        """For a row count: the rows of each group in all panes."""
+        data = self._matrix.data
+        return np.asarray(data[self._matrix.stop - 1, 0, :groups] - data[self._matrix.start, 0, :groups])
+
+    def fold(self, edge: int) -> None:
+        """Drop the sums between: the first pane reaches from the base to the edge."""
+        many = int(np.searchsorted(self.edges, edge, side="right"))
+        if many > 1:
+            matrix = self._matrix
+            matrix.data[matrix.start + many - 1] = matrix.data[matrix.start]
+            matrix.drop(many - 1)
+            self.edges = self.edges[many - 1 :].copy()
