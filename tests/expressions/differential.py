@@ -51,6 +51,8 @@ COLUMNS: dict[str, pa.Array] = {
 }  # fmt: skip
 TABLE = pa.table(COLUMNS)
 COMPILER = Compiler()
+CONNECTION = duckdb.connect()  # opening one takes longer than most checks
+CONNECTION.execute("SET threads = 1")
 
 
 def typed(sql: str, table: pa.Table = TABLE) -> exp.Expr:
@@ -67,10 +69,9 @@ def windrow(sql: str, table: pa.Table = TABLE) -> pa.Array:
 
 def reference(sql: str, table: pa.Table = TABLE) -> list[object]:
     """What DuckDB computes."""
-    with duckdb.connect() as connection:
-        connection.register("input", table)
-        text = to_duckdb(typed(sql, table))
-        return [row[0] for row in connection.execute(f"SELECT {text} FROM input").fetchall()]
+    CONNECTION.register("input", table)
+    text = to_duckdb(typed(sql, table))
+    return [row[0] for row in CONNECTION.execute(f"SELECT {text} FROM input").fetchall()]
 
 
 def same(left: object, right: object, tolerance: float) -> bool:
@@ -103,5 +104,3 @@ def check(sql: str, table: pa.Table = TABLE, tolerance: float = 0.0) -> None:
     for row, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
         values = {column.name: table[column.name][row].as_py() for column in typed(sql, table).find_all(exp.Column)}
         assert same(mine, theirs, tolerance), f"{sql} with {values}: {mine!r} in Windrow, {theirs!r} in DuckDB"
-
-

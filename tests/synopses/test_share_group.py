@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 from windrow.aggregates import Aggregate, aggregate
 from windrow.synopses import ComponentSpec, ShareGroup
+from windrow.synopses.dense import Dense
+from windrow.synopses.sparse import Sparse
 from windrow.windows.grid import Grid
 
 INT32, INT64, DOUBLE = pa.int32(), pa.int64(), pa.float64()
-COLUMNS = (INT32, INT64, DOUBLE)
+COLUMNS = (INT32, INT64, DOUBLE, pa.string())
 ASKED: list[tuple[str, int | None]] = [
     ("COUNT(*)", None),
     ("COUNT", 0),
@@ -34,6 +36,8 @@ ASKED: list[tuple[str, int | None]] = [
     ("MIN", 2),
     ("MAX", 2),
     ("COUNT", 2),
+    ("MIN", 3),
+    ("MAX", 3),
 ]
 FOREVER = -(1 << 62)
 
@@ -41,6 +45,7 @@ value_rows = st.tuples(
     st.none() | st.integers(-(1 << 31), (1 << 31) - 1),
     st.none() | st.integers(-(1 << 58), 1 << 58),
     st.none() | st.sampled_from([1e16, -1e16, 1.0, 0.1, -0.0, math.nan, math.inf, -math.inf, 1e-3]),
+    st.none() | st.text("abé", max_size=3),
 )
 
 
@@ -97,7 +102,7 @@ class Reference:
 class Pair:
     """A share group and its reference, fed alike."""
 
-    def __init__(self, key_types: list[pa.DataType], synopsis: str | None, grid: Grid) -> None:
+    def __init__(self, key_types: list[pa.DataType], synopsis: str | None, grid: Grid, layout: str | None) -> None:
         self.key_types = key_types
         self.aggregates: list[tuple[str, int | None, Aggregate]] = []
         for name, column in ASKED:
@@ -111,7 +116,7 @@ class Pair:
         self.unique = list(dict.fromkeys(self.specs))
         self.synopsis = synopsis
         self.grid = grid
-        self.group = ShareGroup(key_types, self.unique, grid)
+        self.group = ShareGroup(key_types, self.unique, grid, layout)
         self.reference = Reference()
 
     def insert(self, rows: list[tuple[int, Any, tuple[Any, ...]]]) -> None:
@@ -141,6 +146,10 @@ class Pair:
                     expected = recompute(name, [values[column or 0] for values in wanted[key]])
                     assert same(cells[row], expected), (name, column, start, end, key, cells[row], expected)
 
+    def turn_sparse(self) -> None:
+        if isinstance(self.group._layout, Dense):
+            self.group._layout = Sparse.of(self.group._layout, self.group._open.count, self.group.groups)
+
     def through_a_snapshot(self) -> None:
         restored = ShareGroup(self.key_types, self.unique, self.grid)
         restored.restore(self.group.snapshot())
@@ -152,12 +161,13 @@ class Pair:
         self.group = restored
 
 
+@pytest.mark.parametrize("layout", ["dense", "sparse", "dense to sparse"])
 @pytest.mark.parametrize("synopsis", [None, "basic_interval"])
 @pytest.mark.parametrize("key", [None, INT32, pa.string()], ids=str)
-@settings(derandomize=True, max_examples=40, deadline=None)
+@settings(derandomize=True, max_examples=25, deadline=None)
 @given(data=st.data())
-def test_lock_step(key: pa.DataType | None, synopsis: str | None, data: st.DataObject) -> None:
-    pair = Pair([] if key is None else [key], synopsis, Grid.of([(2, 1)]))
+def test_lock_step(key: pa.DataType | None, synopsis: str | None, layout: str, data: st.DataObject) -> None:
+    pair = Pair([] if key is None else [key], synopsis, Grid.of([(2, 1)]), layout.partition(" ")[0])
     keys = st.none() | (st.sampled_from("abc") if key == pa.string() else st.integers(0, 6) | st.just(10**9))
     watermark, expired = -20, FOREVER
     for _ in range(6):
@@ -171,6 +181,9 @@ def test_lock_step(key: pa.DataType | None, synopsis: str | None, data: st.DataO
         windows = [(max(oldest, end - 6), end) for end in range(oldest + 2, edge + 1, 2)]
         windows += [(oldest, edge), (edge, edge), (max(oldest, edge - 4), edge)]
         pair.check(windows)
+        if layout == "dense to sparse" and key is not None and data.draw(st.booleans()):
+            pair.turn_sparse()
+            pair.check(windows)
         action = data.draw(st.sampled_from(["nothing", "expire", "purge", "snapshot"]))
         if action in ("expire", "purge"):
             expired = max(expired, edge - data.draw(st.sampled_from([0, 4, 10])))
@@ -315,3 +328,53 @@ def test_a_snapshot_of_another_share_group_is_refused() -> None:
     other = ShareGroup([], [], Grid.of([(10, 0)]))
     with pytest.raises(ValueError, match="components"):
         other.restore(simple([]).snapshot())
+
+
+def test_many_keys_that_come_and_go_take_the_sparse_layout_and_bounded_space() -> None:
+    rng = np.random.default_rng(3)
+    group = simple([INT64])
+    group.add_components([ComponentSpec(aggregate("MAX", INT32).components[0], 0)])
+    sizes, rows = [], 20_000
+    for batch in range(12):
+        # 200 panes a batch, a fresh range of keys every other one: dense would be 600 panes x 80,000 groups.
+        ts = np.sort(rng.integers(batch * 2000 + 1, (batch + 1) * 2000, rows))
+        keys = rng.integers(0, 40_000, rows) + 40_000 * (batch // 2)
+        values = rng.integers(0, 1000, rows).astype(np.int32)
+        group.insert(ts, [pa.array(keys)], [pa.array(values)])
+        edge = (batch + 1) * 2000
+        group.close(edge)
+        found = group.lookup([edge - 1000, edge - 1500], [edge, edge - 500], [0, 1, 2])
+        names = group.dictionary.keys(found.group)[0].to_numpy()
+        for i, (start, end) in enumerate([(edge - 1000, edge), (edge - 1500, edge - 500)]):
+            inside = (ts > start) & (ts <= end)
+            chosen = found.window == i
+            order = np.argsort(names[chosen])
+            wanted, place = np.unique(keys[inside], return_inverse=True)
+            assert np.array_equal(names[chosen][order], wanted)
+            assert np.array_equal(found.words[0][0][chosen][order], np.bincount(place, values[inside]))
+            assert np.array_equal(found.words[1][0][chosen][order], np.bincount(place))
+            top = np.zeros(len(wanted), np.int64)
+            np.maximum.at(top, place, values[inside])
+            assert np.array_equal(found.words[2][0][chosen][order], top)
+        group.expire(edge - 4000)
+        sizes.append(group.nbytes)
+    assert group.layout == "sparse"
+    assert max(sizes[6:]) <= 1.5 * max(sizes[:6]) < 20e6
+    group.expire(10**6)
+    group.purge()
+    assert (group.groups, group.nbytes < 100_000) == (0, True)
+
+
+def test_strings_under_min_and_max_are_purged() -> None:
+    specs = [ComponentSpec(one, 0) for one in aggregate("MIN", pa.string()).components]
+    group = ShareGroup([], specs, Grid.of([(10, 0)]))
+    group.add_components([ComponentSpec(aggregate("MAX", pa.string()).components[0], 0)])
+    for second in range(1, 200):
+        names = pa.array([f"{second:05}-{i}" for i in range(50)])
+        group.insert(np.full(50, second * 10), [], [names])
+        group.close(second * 10)
+        found = group.lookup([second * 10 - 30], [second * 10], [0, 2])
+        assert found.words[0][0].to_pylist() == [f"{max(1, second - 2):05}-0"]
+        assert found.words[1][0].to_pylist() == [f"{second:05}-9"]
+        group.expire(second * 10 - 30)
+    assert len(group._ranks[0]) <= 50 * 8

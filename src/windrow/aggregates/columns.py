@@ -32,6 +32,12 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
+def is_binary(kind: pa.DataType) -> bool:
+    """Bytes of varying length, in any Arrow layout."""
+    types = pa.types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
 def is_short_decimal(kind: pa.DataType) -> bool:
     """Whether unscaled values fit in an int64."""
     return bool(pa.types.is_decimal(kind) and kind.precision <= MAX_DECIMAL_DIGITS)

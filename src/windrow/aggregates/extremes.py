@@ -63,6 +63,20 @@ class Max(Extreme):
         max_ints(words[0], cells, values)
 
 
+@dataclass(frozen=True)
+class MinText(Min):
+    """The smallest string: labels of the same order come from outside, and go back to strings there."""
+
+    name = "min_text"
+
+
+@dataclass(frozen=True)
+class MaxText(Max):
+    """The greatest string."""
+
+    name = "max_text"
+
+
 def ordered(values: NDArray[np.float64]) -> Ints:
     """Floats as int64 of the same order, NaN greatest, -0.0 equal to 0.0."""
     values = np.ascontiguousarray(values)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from windrow.aggregates import columns, sums
 from windrow.aggregates.component import Component, Kind
 from windrow.aggregates.count import Count, CountRows
-from windrow.aggregates.extremes import Max, Min, restored
+from windrow.aggregates.extremes import Max, MaxText, Min, MinText, restored
 from windrow.aggregates.moments import Moments
 
 Words: TypeAlias = Sequence[Sequence[NDArray[Any]]]
@@ -137,10 +137,12 @@ def _avg(name: str, kind: pa.DataType) -> Aggregate:
     return Aggregate(name, (component, Count()), pa.float64(), Kind.ALGEBRAIC, lower)
 
 
-def _extreme(component: Component) -> Callable[[str, pa.DataType], Aggregate]:
+def _extreme(component: Component, text: Component) -> Callable[[str, pa.DataType], Aggregate]:
     def build(name: str, kind: pa.DataType) -> Aggregate:
+        if columns.is_text(kind):
+            return Aggregate(name, (text, Count()), kind, Kind.DISTRIBUTIVE, _lower_text)
         if not (pa.types.is_floating(kind) or columns.is_int_like(kind) or columns.is_short_decimal(kind)):
-            raise _refused(name, kind, "numbers, dates and times")
+            raise _refused(name, kind, "numbers, strings, dates and times")
 
         def lower(words: Words) -> pa.Array:
             (codes,), (count,) = words
@@ -149,6 +151,12 @@ def _extreme(component: Component) -> Callable[[str, pa.DataType], Aggregate]:
         return Aggregate(name, (component, Count()), kind, Kind.DISTRIBUTIVE, lower)
 
     return build
+
+
+def _lower_text(words: Words) -> pa.Array:
+    """The share group has put the strings in place of their labels, NULL where there was no value."""
+    (strings,), _ = words
+    return strings
 
 
 def _variance(*, sample: bool, root: bool) -> Callable[[str, pa.DataType], Aggregate]:
@@ -188,8 +196,8 @@ AGGREGATES: dict[str, Callable[[str, pa.DataType], Aggregate]] = {
     "COUNT": _count,
     "SUM": _sum,
     "AVG": _avg,
-    "MIN": _extreme(Min()),
-    "MAX": _extreme(Max()),
+    "MIN": _extreme(Min(), MinText()),
+    "MAX": _extreme(Max(), MaxText()),
     "VAR_POP": _variance(sample=False, root=False),
     "VAR_SAMP": _variance(sample=True, root=False),
     "STDDEV_POP": _variance(sample=False, root=True),

@@ -150,8 +150,10 @@ class Compiler:
             parts = literals.interval(node)
             if parts is None:
                 raise unsupported(node, "an INTERVAL must be one whole number and one unit, as in INTERVAL 5 MINUTE")
-            return self.constant(pa.scalar((parts[0], 0, 0), pa.month_day_nano_interval())) if parts[0] else (
-                self.constant(pa.scalar(parts[1], pa.duration("us")))
+            return (
+                self.constant(pa.scalar((parts[0], 0, 0), pa.month_day_nano_interval()))
+                if parts[0]
+                else (self.constant(pa.scalar(parts[1], pa.duration("us"))))
             )
         if isinstance(node, exp.Literal) and node.is_string:
             return self.constant(_text(node))

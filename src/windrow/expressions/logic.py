@@ -67,4 +67,3 @@ RULES: dict[str, Rule] = {
     "is false": _unary(lambda a: pa.array(truth(pc.invert(a)), type=BOOLEAN)),
     "is null": _is_null,
 }
-

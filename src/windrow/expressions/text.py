@@ -13,6 +13,8 @@ from windrow.expressions.compiler import Compiler, Rule, Site
 from windrow.expressions.program import Kernel, Program
 
 TEXT = pa.string()
+# What trim takes off unless told: the separators of Unicode, no tabs or line ends.
+SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 
 
 def constant(site: Site, program: Program, what: str) -> Any:
@@ -36,7 +38,7 @@ def _simple(kernel: Kernel, arrow: pa.DataType) -> Rule:
 
 def _trim(compiler: Compiler, site: Site, arguments: list[Program]) -> Program:
     kernels = {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}
-    characters = constant(site, arguments[1], "set of characters") if len(arguments) > 1 else " "
+    characters = constant(site, arguments[1], "set of characters") if len(arguments) > 1 else SPACES
     if characters is None:
         return null(compiler, TEXT)
     operand = compiler.coerce(site, arguments[0], TEXT)

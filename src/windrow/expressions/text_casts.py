@@ -18,16 +18,14 @@ DAY = 86_400_000_000
 SPACE = " \t\n\v\f\r"
 
 INTEGER = r"^(?P<sign>[+-]?)0*(?P<whole>\d*)(?:\.(?P<fraction>\d*))?$"
-DOUBLE = r"^(?i)[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)$"
+DOUBLE = r"^(?i)\+?-?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)$"
 MOMENT = (
     r"^(?P<year>\d{1,4})(?P<first>[-/ ])(?P<month>\d{1,2})(?P<second>[-/ ])(?P<day>\d{1,2})"
     r"(?P<clock>[ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<seconds>\d{1,2})(?:\.(?P<fraction>\d*))?)?Z?\s*)?$"
 )
 # DuckDB reads these too: exponents, digits in groups, other bases; zones, long years, words.
 OTHER_NUMBER = r"^(?i)[+-]?(?:0[xb][0-9a-f_]+|[\d_]*\.?[\d_]*(?:e[+-]?\d+)?)$"
-OTHER_MOMENT = (
-    r"^(?i)(?:-?infinity|epoch|-?\d+[-/]\d+[-/]\d+(?:.*(?:\(bc\)|[+-]\d\d(?::?\d\d)*| ?utc| [a-z_/]+|  .*|z))?)$"
-)
+OTHER_MOMENT = r"^(?i)(?:[+-]?inf(?:inity)?|epoch|-?\d+[-/]\d+[-/]\d+(?:.*(?:\(bc\)|[+-]\d\d(?::?\d\d)*| ?utc| [a-z_/]+|  .*|z))?)$"
 
 
 Read = tuple[Datum, Mask, Mask]
@@ -37,7 +35,7 @@ def _undecided(text: Datum, unread: Mask, pattern: str) -> Mask:
     if not unread.any():
         return unread
     # The patterns are loose, so ask for a digit or a known word as well.
-    other = pc.and_(pc.match_substring_regex(text, pattern), pc.match_substring_regex(text, r"(?i)\d|infinity|epoch"))
+    other = pc.and_(pc.match_substring_regex(text, pattern), pc.match_substring_regex(text, r"(?i)\d|inf|epoch"))
     return unread & truth(other)
 
 

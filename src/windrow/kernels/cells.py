@@ -1,4 +1,4 @@
-"""Sliding lookups over a sparse layout: cells (group, words) in order of pane, then group.
+"""Sliding lookups over a sparse layout: cells (group, words) in order of pane.
 
 `bounds[p]..bounds[p+1]` are the cells of pane p. Windows that advance together pay for the cells that enter and
 leave; a window that goes back starts anew.
@@ -13,7 +13,23 @@ from windrow.kernels.jit import Codes, Ints, kernel
 
 
 @kernel
-def list_present_cells(
+def order_cells(keys: Ints, rank: Ints, ends: Ints, order: Ints) -> None:
+    """A counting sort of cells by the rank of their slot (key >> 32): order, and where each rank ends."""
+    ends[:] = 0
+    for c in range(keys.size):
+        ends[rank[keys[c] >> 32]] += 1
+    total = 0
+    for r in range(ends.size):
+        total += ends[r]
+        ends[r] = total - ends[r]
+    for c in range(keys.size):
+        r = rank[keys[c] >> 32]
+        order[ends[r]] = c
+        ends[r] += 1
+
+
+@kernel
+def list_present_cells(  # noqa: PLR0917
     bounds: Ints, gids: Ints, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes
 ) -> None:
     """The groups of each window, ascending, from offsets[i] on; also fills `offsets`."""
@@ -55,7 +71,7 @@ def list_present_cells(
 
 
 @kernel
-def slide_sums(
+def slide_sums(  # noqa: PLR0917
     bounds: Ints,
     gids: Ints,
     cells: Ints,
@@ -93,7 +109,7 @@ def slide_sums(
 
 
 @kernel
-def scan_cells(
+def scan_cells(  # noqa: PLR0917
     op: int,
     bounds: Ints,
     gids: Ints,

@@ -14,6 +14,7 @@ from windrow.language.catalog import RESERVED_COLUMNS, Catalog, Column, Relation
 from windrow.language.parse import normalise, parse_one
 from windrow.language.restrictions import check_operator, check_windows, is_append_only, without_output_windows
 from windrow.language.scope import OUTER, Scope, error
+from windrow.language.stack import deep_stack
 from windrow.language.typing import infer
 from windrow.language.window_binder import bind_window
 from windrow.windows.spec import Window
@@ -23,15 +24,19 @@ _SELECT_CLAUSES = frozenset(
 )
 
 
-
 def bind(query: str | exp.Expression, catalog: Catalog) -> BoundQuery:
     """Bind one query, given as text or as a parsed statement (which is not changed)."""
     try:
         if isinstance(query, str):
-            return _Binder(catalog).bind(parse_one(query), query)
-        return _Binder(catalog).bind(normalise(query.copy()), query.sql("cql"))
+            return _bind(parse_one(query), query, catalog)
+        return _bind(normalise(query.copy()), query.sql("cql"), catalog)
     except RecursionError:
         raise BindError("the query is nested too deeply; split it") from None
+
+
+def _bind(statement: exp.Expression, text: str, catalog: Catalog) -> BoundQuery:
+    with deep_stack():
+        return _Binder(catalog).bind(statement, text)
 
 
 class _Binder:
@@ -128,7 +133,7 @@ class _Binder:
         self._only(select, _SELECT_CLAUSES, "SELECT")
         distinct = select.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is not None:
-            raise error(select, "DISTINCT ON is not part of the language; use GROUP BY")
+            raise error(distinct.args["on"], "DISTINCT ON is not part of the language; use GROUP BY")
         for window in select.find_all(exp.Window):
             raise error(window, "OVER is not part of the language; put the window behind the stream: FROM s [RANGE …]")
         scope = Scope(outer)
@@ -343,7 +348,7 @@ class _Binder:
             if isinstance(projection, exp.Alias):
                 name = projection.alias
                 if name.lower() in taken:
-                    raise error(projection, f"two output columns are named {name}; rename one of them")
+                    raise error(projection.args["alias"], f"two output columns are named {name}; rename one of them")
             else:
                 name, suffix = written, 0
                 while name.lower() in taken:

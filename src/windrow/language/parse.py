@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokens import Token, TokenType
 
 from windrow.errors import SyntaxError
 from windrow.language import nodes
 from windrow.language.dialect import CQL
 from windrow.language.parser import STREAM_OPERATORS
 from windrow.language.positions import position
+from windrow.language.stack import deep_stack
+from windrow.language.strict_parser import line_and_column
 
 MAX_TEXT = 1_000_000
 """Characters in one text; a script that long is generated, and can be given in pieces."""
+MAX_NESTING = 100
+"""Levels of parentheses, brackets and CASE; sqlglot parses them by recursion."""
 MAX_DEPTH = 250
 """Levels of nesting; keeps every recursive walk inside Python's stack."""
 
@@ -26,15 +33,14 @@ def parse(text: str) -> list[exp.Expression]:
     if len(text) > MAX_TEXT:
         raise SyntaxError(f"the text has {len(text):,} characters; at most {MAX_TEXT:,} are taken at once")
     try:
-        statements = CQL().parse(text)
+        with deep_stack():
+            statements = CQL().parser().parse(_tokens(text), text)
     except ParseError as error:
-        raise _syntax_error(error, text) from None
-    except TokenError as error:
-        raise SyntaxError(_plain(str(error).split("\n")[0])) from None
+        raise _syntax_error(error) from None
     except RecursionError:
         raise SyntaxError(_TOO_DEEP) from None
     except SqlglotError as error:
-        raise SyntaxError(_plain(str(error))) from None
+        raise SyntaxError(str(error)) from None
     except (AttributeError, TypeError, ValueError, KeyError, IndexError, AssertionError, NotImplementedError) as error:
         # sqlglot stumbles over some broken texts instead of refusing them.
         raise SyntaxError(f"the text cannot be parsed ({type(error).__name__} inside the SQL parser)") from None
@@ -54,7 +60,12 @@ def parse_one(text: str) -> exp.Expression:
     return statements[0]
 
 
-_TOO_DEEP = f"the text is nested deeper than {MAX_DEPTH} levels; split it, or use IN (…) instead of a long chain of OR"
+_TOO_DEEP = (
+    f"the text is nested too deeply (at most {MAX_NESTING} levels of parentheses or CASE, and {MAX_DEPTH} of operators); "
+    "split it, or use IN (…) instead of a long chain of OR"
+)
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 
 
 def check_depth(root: exp.Expression) -> None:
@@ -116,18 +127,48 @@ def _operator_in_select_list(
     return None
 
 
-def _syntax_error(error: ParseError, text: str) -> SyntaxError:
-    if not error.errors:
-        return SyntaxError(_plain(str(error)))
+def _tokens(text: str) -> list[Token]:
+    """The tokens of a text, each with the place where it starts, none nested too deeply."""
+    try:
+        tokens = CQL().tokenize(text)
+    except TokenError as error:
+        raise _token_error(error, text) from None
+    depth = 0
+    for token in tokens:
+        if token.token_type in _OPENING:
+            depth += 1
+        elif token.token_type in _CLOSING:
+            depth -= 1
+        if depth > MAX_NESTING:
+            line, column = line_and_column(text, token.start)
+            raise SyntaxError(_TOO_DEEP, line=line, column=column)
+        width = token.end - token.start
+        if token.col <= width:  # it spans lines; sqlglot noted where it ends
+            token.line, column = line_and_column(text, token.start)
+            token.col = column + width
+    return tokens
+
+
+def _token_error(error: TokenError, text: str) -> SyntaxError:
+    cause = error.__cause__
+    missing = re.match(r"Missing (.+) from \d+:(\d+)", str(cause))
+    if missing is not None:
+        line, column = line_and_column(text, int(missing[2]))
+        kind = {"'": "string", '"': "quoted name"}.get(missing[1], "text")
+        return SyntaxError(f"the {kind} that starts here has no closing {missing[1]}", line=line, column=column)
+    if "/*" in text and isinstance(cause, IndexError):
+        line, column = line_and_column(text, text.rindex("/*"))
+        return SyntaxError("the comment that starts here has no closing */", line=line, column=column)
+    line, column = line_and_column(text, min(error.end or 0, len(text)))
+    return SyntaxError("the text cannot be split into words near here; look for a quote or comment left open",
+                       line=line, column=column)  # fmt: skip
+
+
+def _syntax_error(error: ParseError) -> SyntaxError:
     detail = error.errors[0]
-    found = (detail.get("highlight") or "").strip()
-    column = detail.get("col")
-    if column is not None:
-        column = max(1, column - max(len(found), 1) + 1)  # sqlglot gives the end of the token
-    reason = _plain(detail.get("description") or "it does not parse")
-    where = f"; found {found!r}" if found else "; the text ends there"
-    return SyntaxError(reason + where, line=detail.get("line"), column=column)
-
-
-def _plain(message: str) -> str:
-    return message.replace("\x1b[4m", "").replace("\x1b[0m", "").strip().rstrip(".")
+    reason, found = detail["description"], detail["highlight"] or ""
+    found = found if len(found) <= 40 else found[:37] + "..."
+    if found and reason.startswith(f"{found.upper()} is not"):
+        return SyntaxError(reason, line=detail["line"], column=detail["col"])
+    where = f"; found {found!r}" if found else ", but the statement ends here"
+    return SyntaxError(reason + where, line=detail["line"], column=detail["col"])

@@ -1,27 +1,38 @@
-"""The CQL parser: sqlglot's DuckDB parser plus windows, stream operators and the DDL of streams and relations."""
+"""The CQL parser: SQL plus windows, stream operators and the DDL of streams and relations."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import TokenType
 
 from windrow.language import nodes
+from windrow.language.strict_parser import StrictParser
 
 STREAM_OPERATORS = frozenset({"ISTREAM", "DSTREAM", "RSTREAM", "WSTREAM", "ISTREAM_RESTORE", "RSTREAM_RESTORE"})
 _WINDOW_WORDS = frozenset({"RANGE", "WINDOW", "ROWS", "NOW", "PARTITION BY"})
 _OBJECTS = {"STREAM": "STREAM", "RELATION": "RELATION", "QUERY": "QUERY"}
+_QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN)
 _SHOWN = {"STREAMS": "STREAMS", "RELATIONS": "RELATIONS", "QUERIES": "QUERIES"}
 
 
-class CQLParser(DuckDBParser):
+class CQLParser(StrictParser):
     """Overrides only what differs from SQL; everything else is sqlglot's."""
 
     # ---- statements -----------------------------------------------------------------------------------------------
 
     def _parse_statement(self) -> exp.Expr | None:
+        if not self._curr:  # nothing between two semicolons
+            return None
+        statement = self._parse_definition()
+        if statement is None:
+            return self._parse_query()
+        if self._curr:
+            self.raise_error("Expected the end of the statement")
+        return statement
+
+    def _parse_definition(self) -> exp.Expr | None:
         word = self._word()
         if word == "CREATE" and self._word(1) in _OBJECTS:
             self._advance(2)
@@ -43,7 +54,10 @@ class CQLParser(DuckDBParser):
             return self.expression(nodes.ShowObjects(kind=self._prev.text.upper()))
         if word == "EXPLAIN":
             return self._parse_explain()
-        return self._parse_stream_operator() or super()._parse_statement()
+        if word in ("CREATE", "DROP"):
+            self._advance()
+            self.raise_error(f"Expected {word} STREAM, {word} RELATION or {word} QUERY")
+        return None
 
     def _parse_explain(self) -> exp.Expr:
         self._advance()
@@ -95,9 +109,12 @@ class CQLParser(DuckDBParser):
         return self.expression(nodes.CreateQuery(**args))
 
     def _parse_query(self) -> exp.Expr:
+        token = self._curr
+        if token and token.token_type not in _QUERY_STARTS and self._word() not in STREAM_OPERATORS:
+            self.raise_error("Expected SELECT …, RSTREAM(SELECT …) or another stream operator, CREATE, DROP, SHOW or EXPLAIN")
         query = self._parse_stream_operator() or super()._parse_statement()
         if not isinstance(query, (exp.Query, nodes.StreamOperator)):
-            self.raise_error("Expected a query: SELECT …, or a stream operator such as RSTREAM(SELECT …)")
+            self.raise_error("Expected a query: SELECT …, or a stream operator such as RSTREAM(SELECT …)", token)
         assert query is not None
         return query
 

@@ -7,6 +7,8 @@ length. Update O(groups), space O(panes · groups).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from windrow.kernels.combine import fold_panes, slide_panes
@@ -33,6 +35,10 @@ class BasicInterval(Synopsis):
         matrix, start = self._matrix, self._matrix.start
         op, identity = self.component.op, matrix.identity
         slide_panes(op, matrix.data, first + start, last + start, groups, identity, offsets, present, out)
+
+    def partials(self, panes: Any, groups: Any) -> Ints:
+        """As they are stored."""
+        return np.asarray(self._matrix.rows(self._matrix.stride)[panes, :, groups].T)
 
     def fold(self, edge: int) -> None:
         """Combine the old panes into the last of them."""

@@ -1,4 +1,4 @@
-"""One key column: its values to dense int32 codes and back, across batches."""
+"""A key column of numbers, dates, times and the rest: values to dense int32 codes and back, across batches."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ class IntEncoder(Encoder):
 
 
 class ValueEncoder(Encoder):
-    """Strings, binaries, decimals and the rest: Arrow's dictionary of each batch, matched with the one kept."""
+    """Long decimals and the rest: Arrow's dictionary of each batch, matched with the one kept, O(known) per batch."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
@@ -265,10 +265,3 @@ class ValueEncoder(Encoder):
     def restore(self, arrays: dict[str, Any]) -> None:
         """Become what `snapshot` wrote."""
         self._values = arrays["values"].cast(self._plain)
-
-
-def encoder(kind: pa.DataType) -> Encoder:
-    """The encoder of a key column of this type."""
-    if columns.is_int_like(kind) or pa.types.is_floating(kind):
-        return IntEncoder(kind)
-    return ValueEncoder(kind)

@@ -117,7 +117,7 @@ class Dense(Layout):
 
     def expire(self, edge: int) -> int:
         """In every synopsis."""
-        return [one.closed.expire(edge) for one in self.tracked][0]
+        return [one.closed.expire(edge) for one in self.tracked][0]  # noqa: RUF015
 
     def fold(self, edge: int, groups: int) -> None:
         """In every synopsis."""
@@ -148,9 +148,15 @@ class Dense(Layout):
         one.closed.answer(first, last, groups, offsets, present, out)
         return out
 
+    def stored(self, number: int) -> list[Ints]:
+        """Of open and of closed panes."""
+        one = self.tracked[number]
+        return [one.open.data, one.closed.words]
+
     def snapshot(self, open_panes: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """Each synopsis, and each accumulator."""
-        metas, arrays = [], {}
+        metas: list[dict[str, Any]] = []
+        arrays: dict[str, Any] = {}
         for i, one in enumerate(self.tracked):
             one.closed.groups = groups
             meta, partials = one.closed.snapshot()

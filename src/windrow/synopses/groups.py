@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates import columns
 from windrow.kernels.jit import Codes
-from windrow.synopses.codes import Encoder, IntCodes, encoder
+from windrow.synopses.codes import Encoder, IntCodes, IntEncoder, ValueEncoder
 from windrow.synopses.snapshot import prefixed, within
+from windrow.synopses.text_codes import TextEncoder
 
 
 class Groups:
@@ -83,3 +85,13 @@ class Groups:
         """Become what `snapshot` wrote."""
         for i, table in enumerate(self._tables()):
             table.restore(within(str(i), arrays))
+
+
+def encoder(kind: pa.DataType) -> Encoder:
+    """The encoder of a key column of this type."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if columns.is_int_like(kind) or pa.types.is_floating(kind):
+        return IntEncoder(kind)
+    if columns.is_text(plain) or columns.is_binary(plain):
+        return TextEncoder(kind)
+    return ValueEncoder(kind)

@@ -75,6 +75,10 @@ class Layout(ABC):
         """The words [words, rows] of a component for the groups present in each window."""
 
     @abstractmethod
+    def stored(self, number: int) -> list[Ints]:
+        """The arrays that hold the words of a component, to be changed in place; unused places hold anything."""
+
+    @abstractmethod
     def snapshot(self, open_panes: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """A JSON-able dict, and named arrays."""
 

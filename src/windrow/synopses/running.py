@@ -6,6 +6,8 @@ lookup O(groups), space O(panes · groups). Exact, because only integers are sub
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from windrow.aggregates import Component, Subtractable
@@ -62,6 +64,15 @@ class Running(Synopsis):
         """For a row count: the rows of each group in all panes."""
         data = self._matrix.data
         return np.asarray(data[self._matrix.stop - 1, 0, :groups] - data[self._matrix.start, 0, :groups])
+
+    def table(self, groups: int) -> Ints:
+        """For a row count: the rows of each group before each pane, and after the last."""
+        return self._matrix.rows(groups)[:, 0]
+
+    def partials(self, panes: Any, groups: Any) -> Ints:
+        """Differences of neighbours."""
+        rows = self._matrix.rows(self._matrix.stride)
+        return np.asarray((rows[panes + 1, :, groups] - rows[panes, :, groups]).T)
 
     def fold(self, edge: int) -> None:
         """Drop the sums between: the first pane reaches from the base to the edge."""

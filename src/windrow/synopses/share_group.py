@@ -18,18 +18,21 @@ from numpy.typing import NDArray
 from windrow.aggregates import Component
 from windrow.aggregates.columns import validity
 from windrow.aggregates.count import Count, CountRows
-from windrow.kernels.accumulate import count_cells, count_slots
+from windrow.aggregates.extremes import MaxText, MinText
 from windrow.kernels.jit import Codes, Ints
+from windrow.synopses.dense import FEWEST_GROUPS, Dense
 from windrow.synopses.groups import Groups
-from windrow.synopses.matrix import spare
-from windrow.synopses.open_panes import FEWEST_SLOTS, Accumulators, OpenPanes
-from windrow.synopses.registry import synopsis
-from windrow.synopses.running import Running
-from windrow.synopses.scratch import scratch
+from windrow.synopses.layout import Layout
+from windrow.synopses.open_panes import OpenPanes
+from windrow.synopses.ranks import TextRanks
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
-from windrow.synopses.synopsis import Synopsis
+from windrow.synopses.sparse import Sparse
 from windrow.windows.grid import Grid
 
+SMALL = 1 << 22
+"""Up to so many cells (panes times groups) the dense layout is never given up."""
+THIN = 8
+"""Beyond it, the sparse layout is taken when there are this many cells for each row in the panes."""
 MAX_CELLS = (1 << 31) - 1
 
 
@@ -50,8 +53,8 @@ class Lookup:
     """Rows offsets[i]..offsets[i+1]-1 belong to window i."""
     group: Codes
     """The gid of each row; valid until the next `expire`, which may renumber groups."""
-    words: tuple[tuple[NDArray[Any], ...], ...]
-    """The typed words of each component asked for."""
+    words: tuple[tuple[Any, ...], ...]
+    """The typed words of each component asked for: NumPy arrays, for strings an Arrow array."""
 
     @cached_property
     def window(self) -> Codes:
@@ -62,29 +65,31 @@ class Lookup:
         return int(self.offsets[-1])
 
 
-class _Tracked:
-    """One component in use: its accumulators of open panes and its synopsis of closed ones."""
-
-    def __init__(self, component: Component, kind: str | None, slots: int, stride: int) -> None:
-        self.component = component
-        self.open = Accumulators(component, slots, stride)
-        self.closed: Synopsis = synopsis(component, kind, stride)
-
-
 class ShareGroup:
-    """Pane partials of several components for the groups of one GROUP BY; see the methods for the order of calls."""
+    """Pane partials of several components for the groups of one GROUP BY.
 
-    def __init__(self, key_types: Sequence[pa.DataType], components: Sequence[ComponentSpec], grid: Grid) -> None:
+    insert … close(watermark) … lookup … expire(edge), again and again. `layout` forces "dense" or "sparse"; by
+    default it is dense until that would waste memory.
+    """
+
+    def __init__(
+        self,
+        key_types: Sequence[pa.DataType],
+        components: Sequence[ComponentSpec],
+        grid: Grid,
+        layout: str | None = None,
+    ) -> None:
         self.dictionary = Groups(key_types)
         self._open = OpenPanes(grid)
-        self._slots = FEWEST_SLOTS
-        self._stride = 8 if key_types else 1
+        self._choose = layout is None and bool(key_types)
+        self._layout: Layout = self._blank(layout)
         self._closed_until: int | None = None
         self._expired = 0
-        self._rows = _Tracked(CountRows(), Running.name, self._slots, self._stride)
         self._specs: list[ComponentSpec] = []
-        # None stands for the row count: COUNT(x) is the row count until the first NULL comes.
-        self._tracked: list[_Tracked | None] = []
+        # The number of each spec's component in the layout; 0 is the row count, and so is COUNT(x) before any NULL.
+        self._numbers: list[int] = []
+        # By value column: the order of strings under MIN and MAX.
+        self._ranks: dict[int, TextRanks] = {}
         self.add_components(components)
 
     # -- what is kept ---------------------------------------------------------------------------------------------
@@ -102,12 +107,12 @@ class ShareGroup:
     @property
     def panes(self) -> int:
         """How many panes are closed and not expired."""
-        return len(self._rows.closed)
+        return len(self._layout.edges)
 
     @property
     def closed_edges(self) -> Ints:
         """The upper edges of the closed panes, ascending."""
-        return self._rows.closed.edges
+        return self._layout.edges
 
     @property
     def grid(self) -> Grid:
@@ -115,37 +120,28 @@ class ShareGroup:
         return self._open.grid
 
     @property
+    def layout(self) -> str:
+        """dense or sparse."""
+        return self._layout.name
+
+    @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        tracked = sum(one.open.data.nbytes + one.closed.nbytes for one in self._all())
-        return self.dictionary.nbytes + self._open.nbytes + tracked
+        ranks = sum(one.nbytes for one in self._ranks.values())
+        return self.dictionary.nbytes + self._open.nbytes + self._layout.nbytes + ranks
 
     def add_components(self, specs: Sequence[ComponentSpec]) -> list[int]:
         """The position of each component, which is added unless it is there; it knows only rows from now on."""
         for spec in specs:
             if spec not in self._specs:
+                number = 0 if _is_row_count(spec) else self._layout.track(spec.component, spec.synopsis)
                 self._specs.append(spec)
-                self._tracked.append(None if self._is_row_count(spec) else self._track(spec))
+                self._numbers.append(number)
         return [self._specs.index(spec) for spec in specs]
 
     def set_grid(self, grid: Grid) -> None:
         """The edges for rows that come from now on; panes that are open or closed stay as they are."""
         self._open.grid = grid
-
-    def _is_row_count(self, spec: ComponentSpec) -> bool:
-        return isinstance(spec.component, Count) and spec.synopsis is None
-
-    def _track(self, spec: ComponentSpec) -> _Tracked:
-        tracked = _Tracked(spec.component, spec.synopsis, self._slots, self._stride)
-        panes = self._rows.closed.edges
-        if len(panes):
-            # Panes from before hold nothing of this component.
-            nothing = Accumulators(spec.component, 1, self._stride).data
-            tracked.closed.update(panes, nothing, np.zeros(len(panes), np.int64))
-        return tracked
-
-    def _all(self) -> list[_Tracked]:
-        return [self._rows, *(one for one in self._tracked if one is not None)]
 
     # -- rows in --------------------------------------------------------------------------------------------------
 
@@ -160,65 +156,72 @@ class ShareGroup:
             self._open.replace(self._open.edges[:opened].copy())
             raise ValueError(f"rows at or before {self._closed_until}, where panes are closed already")
         gids = self.dictionary.encode(keys) if keys else None
-        self._make_room()
-        counts = self._rows.open.words[0]
-        if gids is None:
-            cells = slots
-            count_slots(slots, counts)
-        else:
-            cells = scratch("cells", len(slots))
-            count_cells(slots, gids, self._stride, cells, counts)
+        if isinstance(self._layout, Dense):
+            self._rethink(self._layout, len(ts))
+        cells = self._layout.scatter(slots, gids, self._open.count, self.groups)
         self._accumulate(cells, values)
+
+    def _rethink(self, dense: Dense, rows: int) -> None:
+        """Go over to the sparse layout when few of the dense cells would have rows."""
+        slots, stride = dense.capacity(self._open.count, self.groups)
+        cells = max(slots, self._open.count + self.panes) * stride
+        if cells > SMALL and self._choose:
+            rows += int(dense.rows(self._open.count, self.groups).sum())
+            if cells > THIN * rows:
+                self._layout = Sparse.of(dense, self._open.count, self.groups)
+        elif slots * stride > MAX_CELLS:
+            raise MemoryError(f"{slots} open panes times {stride} groups are too many cells for the dense layout")
 
     def _accumulate(self, cells: Codes, values: Sequence[pa.Array | None]) -> None:
         """Scatter the value columns; NULLs are filtered once per column, and only when there are any."""
         filtered: dict[int, tuple[NDArray[np.bool_] | None, Codes]] = {}
+        labels: dict[int, Ints] = {}
         for i, spec in enumerate(self._specs):
-            if spec.column is None:
+            number, component = self._numbers[i], spec.component
+            if isinstance(component, CountRows):
+                if number:
+                    component.accumulate(self._layout.words(number), cells, cells)
                 continue
-            column = values[spec.column]
-            if column is None:
-                continue
+            column = None if spec.column is None else values[spec.column]
+            if column is None or spec.column is None:
+                raise ValueError(f"component {component.name} needs value column {spec.column}, which was not given")
             if spec.column not in filtered:
                 valid = validity(column)
                 filtered[spec.column] = (valid, cells if valid is None else cells[valid])
             valid, chosen = filtered[spec.column]
-            tracked = self._tracked[i]
-            if tracked is None:
-                if valid is None:
-                    continue
-                tracked = self._tracked[i] = self._split_count(spec, cells, valid)
+            if isinstance(component, Count):
+                if number:
+                    component.accumulate(self._layout.words(number), chosen, chosen)
+                elif valid is not None:
+                    # The first NULLs came: COUNT(x) is what the row count is, less these.
+                    number = self._numbers[i] = self._layout.track_rows(component)
+                    np.subtract.at(self._layout.words(number)[0], cells[~valid], 1)
                 continue
-            if isinstance(spec.component, Count):
-                tracked.component.accumulate(tracked.open.words, chosen, chosen)
+            if isinstance(component, MinText | MaxText):
+                if spec.column not in labels:
+                    labels[spec.column] = self._label(spec.column, column if valid is None else column.drop_null())
+                component.accumulate(self._layout.words(number), chosen, labels[spec.column])
                 continue
-            lifted = spec.component.lift(column)
-            tracked.component.accumulate(tracked.open.words, chosen, lifted if valid is None else lifted[valid])
+            lifted = component.lift(column)
+            component.accumulate(self._layout.words(number), chosen, lifted if valid is None else lifted[valid])
 
-    def _split_count(self, spec: ComponentSpec, cells: Codes, valid: NDArray[np.bool_]) -> _Tracked:
-        """The first NULLs came: COUNT(x) is what the row count is, less these."""
-        tracked = self._track(spec)
-        tracked.closed = self._rows.closed.twin(spec.component)
-        tracked.open.data[:] = self._rows.open.data
-        np.subtract.at(tracked.open.words[0], cells[~valid], 1)
-        return tracked
+    def _label(self, column: int, strings: pa.Array) -> Ints:
+        """The labels of strings; those in the panes are translated when they change."""
+        numbers = self._text_numbers(column)
 
-    def _make_room(self) -> None:
-        """Capacities for the panes and groups known now."""
-        slots, stride = self._slots, self._stride
-        if self._open.count > slots:
-            slots = 2 * self._open.count
-        if self.groups > stride:
-            stride = spare(self.groups)
-        if (slots, stride) == (self._slots, self._stride):
-            return
-        if slots * stride > MAX_CELLS:
-            raise MemoryError(f"{slots} open panes times {stride} groups are too many cells for one share group")
-        for one in self._all():
-            one.open.resize(slots, stride, min(self._slots, self._open.count))
-            if stride != self._stride:
-                one.closed.reserve(stride)
-        self._slots, self._stride = slots, stride
+        def translate(old: Ints, new: Ints) -> None:
+            for number in numbers:
+                for words in self._layout.stored(number):
+                    place = np.minimum(np.searchsorted(old, words), len(old) - 1)
+                    np.copyto(words, new[place], where=old[place] == words)
+
+        ranks = self._ranks.setdefault(column, TextRanks(strings.type))
+        return ranks.encode(strings, translate)
+
+    def _text_numbers(self, column: int) -> list[int]:
+        """The numbers of the components that hold labels of this column."""
+        pairs = zip(self._specs, self._numbers, strict=True)
+        return [n for spec, n in pairs if spec.column == column and isinstance(spec.component, MinText | MaxText)]
 
     # -- time passes ----------------------------------------------------------------------------------------------
 
@@ -229,124 +232,114 @@ class ShareGroup:
         due = int(np.searchsorted(edges[order], watermark, side="right"))
         if self._closed_until is None or watermark > self._closed_until:
             self._closed_until = int(watermark)
-        if not due:
-            return
-        closing, staying = order[:due], order[due:]
-        panes = edges[closing]
-        for one in self._all():
-            one.closed.update(panes, one.open.data, closing)
-            one.open.keep(staying, len(edges))
-        self._open.replace(edges[staying])
-        if self._slots > 4 * len(staying) + 1024:
-            self._slots = len(staying) + FEWEST_SLOTS
-            for one in self._all():
-                one.open.resize(self._slots, self._stride, len(staying))
+        if due:
+            closing, staying = order[:due], order[due:]
+            self._layout.close(edges[closing], closing, staying)
+            self._open.replace(edges[staying])
 
     def expire(self, edge: int) -> None:
         """Forget panes with upper edge <= edge, and now and then the groups that are in no pane any more."""
-        gone = [one.closed.expire(edge) for one in self._all()]
-        self._expired += gone[0]
+        gone = self._layout.expire(edge)
+        self._expired += gone
         # Looking for dead groups costs O(groups): do it a few times per window length.
-        if gone[0] and 4 * self._expired > self.panes:
+        if gone and 4 * self._expired > self.panes:
             self._expired = 0
             self.purge(spare_dead=self.groups // 2)
 
     def fold(self, edge: int) -> None:
-        """Merge panes with upper edge <= edge into one: for share groups whose windows have no left edge before it."""
-        for one in self._all():
-            one.closed.fold(edge)
+        """Merge panes with upper edge <= edge into one: for windows without a left edge, when no other needs them."""
+        self._layout.fold(edge, self.groups)
 
     def purge(self, spare_dead: int = 0) -> None:
-        """Forget groups that are in no pane, if they are more than `spare_dead`; renumbers the others."""
+        """Forget groups and strings that are in no pane, if they are more than `spare_dead`; renumbers the others."""
+        for column, ranks in self._ranks.items():
+            stored = [words for number in self._text_numbers(column) for words in self._layout.stored(number)]
+            live = np.unique(np.concatenate([np.unique(words) for words in stored]))
+            if len(ranks) - len(live) > min(spare_dead, len(ranks) // 2):
+                ranks.compact(live)
         if not self.dictionary.key_types:
             return
-        closed = self._rows.closed
-        assert isinstance(closed, Running)
-        rows = closed.live(self.groups) + self._rows.open.data[0, : self._open.count, : self.groups].sum(axis=0)
-        live = np.flatnonzero(rows)
-        if self.groups - len(live) <= spare_dead:
-            return
-        self.dictionary.compact(live)
-        self._stride = max(8, spare(len(live)))
-        for one in self._all():
-            one.open.select(live, self._stride, self._open.count)
-            one.closed.select(live, self._stride)
+        live = np.flatnonzero(self._layout.rows(self._open.count, self.groups))
+        if self.groups - len(live) > spare_dead:
+            self.dictionary.compact(live)
+            self._layout.select(live, self._open.count)
 
     # -- answers out ----------------------------------------------------------------------------------------------
 
     def lookup(self, starts: Any, ends: Any, components: Sequence[int]) -> Lookup:
         """The partials of the windows (start, end] over closed panes, for the groups that have rows in them.
 
-        Without key columns every window gives one row. About 3 ns per row and word for subtractable components.
+        Without key columns every window gives one row. About 3 ns per row for subtractable components.
         """
-        closed = self._rows.closed
-        assert isinstance(closed, Running)
-        first, last = closed.range_of(np.asarray(starts, np.int64), np.asarray(ends, np.int64))
-        groups = self.groups
+        layout, groups = self._layout, self.groups
+        first, last = layout.range_of(np.asarray(starts, np.int64), np.asarray(ends, np.int64))
         if self.dictionary.key_types:
-            offsets = closed.count_present(first, last, groups)
-            present = closed.list_present(first, last, groups, offsets)
+            offsets, present = layout.present(first, last, groups)
         else:
-            offsets = np.arange(len(first) + 1)
-            present = np.zeros(len(first), np.int32)
-        words = tuple(self._words(i, first, last, offsets, present) for i in components)
-        return Lookup(offsets, present, words)
+            offsets, present = np.arange(len(first) + 1), np.zeros(len(first), np.int32)
+        answers: dict[int, tuple[Any, ...]] = {}
+        for i in components:
+            number = self._numbers[i]
+            if number not in answers:
+                words = layout.answer(number, first, last, groups, offsets, present)
+                answers[number] = self._typed(self._specs[i], words)
+        return Lookup(offsets, present, tuple(answers[self._numbers[i]] for i in components))
 
-    def _words(self, position: int, first: Ints, last: Ints, offsets: Ints, present: Codes) -> tuple[NDArray[Any], ...]:
-        tracked = self._tracked[position] or self._rows
-        out = np.empty((len(tracked.component.dtypes), int(offsets[-1])), np.int64)
-        tracked.closed.answer(first, last, self.groups, offsets, present, out)
-        return tracked.component.typed(out)
+    def _typed(self, spec: ComponentSpec, words: Ints) -> tuple[Any, ...]:
+        """The words in their own types; strings in place of labels."""
+        if isinstance(spec.component, MinText | MaxText) and spec.column is not None:
+            ranks = self._ranks.get(spec.column)
+            return (pa.nulls(words.shape[1], pa.string()) if ranks is None else ranks.decode(words[0]),)
+        return spec.component.typed(words)
 
     # -- snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Everything kept, as one Arrow IPC stream; restore it into a share group built with the same specs."""
-        meta: dict[str, Any] = {
+        kept, partials = self._layout.snapshot(self._open.count, self.groups)
+        meta = {
             "closed_until": self._closed_until,
-            "groups": self.groups,
             "grid": [list(one) for one in self.grid.progressions],
-            "tracked": [],
+            "specs": [[spec.component.name, spec.column] for spec in self._specs],
+            "numbers": self._numbers,
+            "layout": self._layout.name,
+            "kept": kept,
+            "ranks": {column: str(ranks.kind) for column, ranks in self._ranks.items()},
         }
-        arrays: dict[str, Any] = {"open_edges": self._open.edges}
-        arrays |= prefixed("keys", self.dictionary.snapshot())
-        for i, one in enumerate([self._rows, *self._tracked]):
-            if one is None:
-                meta["tracked"].append(None)
-                continue
-            one.closed.groups = self.groups
-            closed, partials = one.closed.snapshot()
-            meta["tracked"].append(closed)
-            arrays |= prefixed(f"closed.{i}", partials)
-            arrays[f"open.{i}"] = one.open.data[:, : self._open.count, : self.groups]
-        return pack(meta, arrays)
+        arrays = {"open": self._open.edges}
+        for column, ranks in self._ranks.items():
+            arrays |= prefixed(f"ranks.{column}", ranks.snapshot())
+        return pack(meta, arrays | prefixed("keys", self.dictionary.snapshot()) | prefixed("kept", partials))
 
     def restore(self, data: bytes) -> None:
         """Become what `snapshot` wrote."""
         meta, arrays = unpack(data)
-        if len(meta["tracked"]) != len(self._specs) + 1:
-            raise ValueError(
-                f"the snapshot has {len(meta['tracked']) - 1} components, this share group has {len(self._specs)}"
-            )
+        specs = [[spec.component.name, spec.column] for spec in self._specs]
+        if meta["specs"] != specs:
+            raise ValueError(f"the snapshot has components {meta['specs']}, this share group has {specs}")
         self._closed_until = meta["closed_until"]
         self._expired = 0
         self._open.grid = Grid(tuple((step, phase) for step, phase in meta["grid"]))
-        self._open.replace(numpy_of(arrays["open_edges"]))
+        self._open.replace(numpy_of(arrays["open"]))
         self.dictionary.restore(within("keys", arrays))
-        groups, panes = meta["groups"], self._open.count
-        self._stride = max(self._stride, spare(groups))
-        self._slots = max(self._slots, panes)
-        blank = ComponentSpec(CountRows(), None, Running.name)
-        for i, (spec, closed) in enumerate(zip([blank, *self._specs], meta["tracked"], strict=True)):
-            one = None
-            if closed is not None:
-                one = _Tracked(spec.component, closed["synopsis"], self._slots, self._stride)
-                stored = {name: numpy_of(array) for name, array in within(f"closed.{i}", arrays).items()}
-                one.closed.restore(closed, stored)
-                shape = (len(one.component.dtypes), panes, groups)
-                one.open.data[:, :panes, :groups] = numpy_of(arrays[f"open.{i}"]).reshape(shape)
-            if i == 0:
-                assert one is not None
-                self._rows = one
-            else:
-                self._tracked[i - 1] = one
+        self._numbers = meta["numbers"]
+        by_number: dict[int, Component] = {0: CountRows()}
+        by_number |= {n: s.component for n, s in zip(self._numbers, self._specs, strict=True) if n}
+        components = [by_number[number] for number in sorted(by_number)]
+        stored = {name: numpy_of(array) for name, array in within("kept", arrays).items()}
+        self._ranks = {}
+        for column, kind in meta["ranks"].items():
+            self._ranks[int(column)] = TextRanks(pa.type_for_alias(kind))
+            self._ranks[int(column)].restore(within(f"ranks.{column}", arrays))
+        self._layout = self._blank(meta["layout"])
+        self._layout.restore(meta["kept"], stored, components, self._open.count)
+
+    def _blank(self, layout: str | None) -> Layout:
+        """Nothing kept; without keys there is one group, which is dense."""
+        if layout == Sparse.name and self.dictionary.key_types:
+            return Sparse()
+        return Dense(FEWEST_GROUPS if self.dictionary.key_types else 1)
+
+
+def _is_row_count(spec: ComponentSpec) -> bool:
+    return isinstance(spec.component, Count) and spec.synopsis is None

@@ -1,4 +1,4 @@
-"""The sparse layout: only the cells (pane, group) that have rows, in order of pane and then group.
+"""The sparse layout: only the cells (pane, group) that have rows, in order of pane.
 
 Best when a group is in few of the panes, as with a million keys that come and go. Space O(cells). A lookup of
 subtractable components pays for the cells that enter and leave its windows; of others, for the cells in them, which
@@ -102,10 +102,9 @@ class Sparse(Layout):
         np.bitwise_or(keys, gids, out=keys)
         cells = self._open.encode_ints(keys, "cells")
         if len(self._open) > self._capacity:
-            used, self._capacity = self._capacity, 2 * len(self._open)
+            self._capacity = 2 * len(self._open)
             for one in self.tracked:
                 one.open.resize(1, self._capacity, 1)
-            del used
         count_slots(cells, self.words(0)[0])
         return cells
 
@@ -114,14 +113,14 @@ class Sparse(Layout):
         return self.tracked[number].open.words
 
     def close(self, edges: Ints, closing: Ints, staying: Ints) -> None:
-        """Sort the cells of closing panes by pane and group, and append them."""
+        """Sort the cells of closing panes by pane, and append them."""
         rank = np.empty(len(closing) + len(staying), np.int64)
         rank[closing] = np.arange(len(closing))
         rank[staying] = len(closing) + np.arange(len(staying))
         keys = self._open.uniques
-        keys = (rank[keys >> 32] << 32) | (keys & LOW)
-        order = np.argsort(keys)
-        ends = np.searchsorted(keys[order], np.arange(1, len(closing) + 1) << 32)
+        ends, order = np.empty(len(rank), np.int64), np.empty(len(keys), np.int64)
+        kernels.order_cells(keys, rank, ends, order)
+        ends = ends[: len(closing)]
         done = int(ends[-1])
         moved, kept = order[:done], order[done:]
         self._push_gids(keys[moved] & LOW)
@@ -131,7 +130,7 @@ class Sparse(Layout):
             self._push(one, old[:, 0, moved])
             one.open = Accumulators(one.component, 1, self._capacity)
             one.open.data[:, 0, : len(kept)] = old[:, 0, kept]
-        self._open.replace(keys[kept] - (len(closing) << 32))
+        self._open.replace(((rank[keys[kept] >> 32] - len(closing)) << 32) | (keys[kept] & LOW))
         self._edges = np.concatenate([self._edges, edges])
         self._bounds = np.concatenate([self._bounds, self._bounds[-1] + ends])
 
@@ -198,6 +197,11 @@ class Sparse(Layout):
         else:
             kernels.scan_cells(one.component.op, *where, one.component.identity, offsets, present, out)
         return out
+
+    def stored(self, number: int) -> list[Ints]:
+        """Of open and of closed panes."""
+        one = self.tracked[number]
+        return [one.open.data, one.closed.data[one.closed.start : one.closed.stop]]
 
     def snapshot(self, open_panes: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The cells of closed and of open panes."""

@@ -31,6 +31,11 @@ class Synopsis(ABC):
         """Bytes allocated."""
         return self._matrix.nbytes + int(self.edges.nbytes)
 
+    @property
+    def words(self) -> Ints:
+        """What is stored of the panes, as [panes, words, groups]."""
+        return self._matrix.rows(self._matrix.stride)
+
     def __len__(self) -> int:
         return len(self.edges)
 
@@ -104,6 +109,10 @@ class Synopsis(ABC):
 
         Those are the partials of the groups present[offsets[i]:offsets[i+1]], or of all groups if they are that many.
         """
+
+    @abstractmethod
+    def partials(self, panes: Any, groups: Any) -> Ints:
+        """The partials [words, cells] of single (pane, group) cells, given by position."""
 
     @abstractmethod
     def fold(self, edge: int) -> None:

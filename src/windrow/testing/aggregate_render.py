@@ -31,18 +31,17 @@ def render_aggregate(call: AggregateCall, argument: str | None, condition: str |
     present = f" FILTER (WHERE {argument} IS NOT NULL{f' AND ({condition})' if condition else ''})"
     if name == "QUANTILE":
         # Position max(1, floor(φN)) of the sorted values, the product taken in DOUBLE: 0.29 * 100 gives position 28.
-        position = f"greatest(1, CAST(floor(CAST('{call.parameter!r}' AS DOUBLE) * count({argument}){filter_}) AS BIGINT))"
-        return f"list_sort(list({argument}){present})[{position}]"
+        product = f"CAST('{call.parameter!r}' AS DOUBLE) * count({argument}){filter_}"
+        return f"list_sort(list({argument}){present})[greatest(1, CAST(floor({product}) AS BIGINT))]"
     if name == "TOP_K":
         # Structs are ordered field by field: the highest count first, then the smallest value.
-        counted = f"list_transform(map_entries(histogram({argument}){present}), lambda e: {{'c': -CAST(e.value AS BIGINT), 'v': e.key}})"
-        return (
-            f"list_transform(list_slice(list_sort({counted}), 1, {call.parameter}), "
-            "lambda e: {'value': e.v, 'count': -e.c})"
-        )
+        pairs = f"map_entries(histogram({argument}){present})"
+        ranked = f"list_sort(list_transform({pairs}, lambda e: {{'c': -CAST(e.value AS BIGINT), 'v': e.key}}))"
+        first = f"list_slice({ranked}, 1, {call.parameter})"
+        return f"list_transform({first}, lambda e: {{'value': e.v, 'count': -e.c}})"
     if name == "FREQUENT":
         return f"list({{'pane': {pane}, 'value': {argument}}}){present}"
-    if name in _DOUBLES or types.kind(type_) == exp.DType.FLOAT and name in ("SUM", "AVG"):
+    if name in _DOUBLES or (name in ("SUM", "AVG") and types.kind(type_) == exp.DType.FLOAT):
         argument = f"CAST({argument} AS DOUBLE)"
     if name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
         order = "DESC" if call.descending else "ASC"

@@ -36,11 +36,13 @@ def assert_same(
         found, wanted = ours.get(time, []), theirs.get(time, [])
         if ordered:
             if len(found) != len(wanted) or not all(map(close.row, found, wanted)):
-                raise AssertionError(_message(time, expected, found, wanted, found, wanted, "in this order"))
+                counts = f"{len(wanted)} expected rows, {len(found)} found, in this order"
+                raise AssertionError(_message(time, counts, expected, {"expected": wanted, "found": found}))
             continue
         unexpected, missing = close.unmatched(found, wanted)
         if unexpected or missing:
-            raise AssertionError(_message(time, expected, found, wanted, unexpected, missing, ""))
+            counts = f"{len(wanted)} expected rows, {len(found)} found"
+            raise AssertionError(_message(time, counts, expected, {"missing": missing, "unexpected": unexpected}))
 
 
 def _assert_same_schema(actual: pa.Schema, expected: pa.Schema) -> None:
@@ -86,16 +88,11 @@ class _Close:
         return bool(left == right)
 
 
-def _message(
-    time: Any, table: pa.Table, found: list[Row], wanted: list[Row], unexpected: list[Row], missing: list[Row], how: str
-) -> str:
+def _message(time: Any, counts: str, table: pa.Table, parts: dict[str, list[Row]]) -> str:
     place = f" at _time {time}" if time is not None else ""
     columns = ", ".join(name for name in table.schema.names if name != "_time")
-    first = "expected" if how else "missing"
-    second = "found" if how else "unexpected"
-    lines = [f"answers differ{place} ({len(wanted)} expected rows, {len(found)} found){' ' + how if how else ''}"]
-    lines.append(f"  columns:    {columns}")
-    for word, some in ((first, missing), (second, unexpected)):
+    lines = [f"answers differ{place} ({counts})", f"  columns:    {columns}"]
+    for word, some in parts.items():
         shown = [str(row) for row in some[:_SHOWN]]
         if len(some) > _SHOWN:
             shown.append(f"… and {len(some) - _SHOWN} more")

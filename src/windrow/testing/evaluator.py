@@ -108,7 +108,9 @@ class Evaluator:
             if name in rendered.frequent:
                 k = rendered.frequent[name]
                 column = pa.chunked_array([[_frequent(group, k) for group in column.to_pylist()]], field.type)
-            columns.append(pa.nulls(table.num_rows, field.type) if pa.types.is_null(field.type) else column.cast(field.type))
+            if pa.types.is_null(field.type):  # DuckDB gives an untyped NULL as INTEGER
+                column = pa.chunked_array([pa.nulls(table.num_rows)])
+            columns.append(column.cast(field.type))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +38,8 @@ def packets(
     first = round(start.timestamp() * 1e6)
     times = first + np.floor(np.cumsum(gaps)).astype(np.int64)
     protocols = random.choice(3, n, p=(0.8, 0.18, 0.02))
-    lengths = np.where(random.random(n) < 0.7, random.choice(_LENGTHS, n, p=(0.45, 0.1, 0.1, 0.35)), random.integers(40, 1501, n))
+    usual = random.choice(_LENGTHS, n, p=(0.45, 0.1, 0.1, 0.35))
+    lengths = np.where(random.random(n) < 0.7, usual, random.integers(40, 1501, n))
     ports = random.choice(_PORTS, n, p=zipf(len(_PORTS), 1.0))
     no_port = (protocols == 2) | (random.random(n) < null_fraction)
     return pa.table(
@@ -51,10 +54,11 @@ def packets(
     )
 
 
-def zipf(count: int, skew: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def zipf(count: int, skew: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The probabilities of ranks 1 … count under Zipf's law."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -skew
-    return weights / weights.sum()
+    result: np.ndarray[Any, np.dtype[np.float64]] = weights / weights.sum()
+    return result
 
 
 def shuffle_within(table: pa.Table, time: str, lateness: int, seed: int) -> pa.Table:
@@ -74,12 +78,13 @@ def shuffle_within(table: pa.Table, time: str, lateness: int, seed: int) -> pa.T
 def cut(table: pa.Table, seed: int, pieces: int) -> list[pa.Table]:
     """The table in so many batches, cut at random places; some may be empty.
 
-    >>> [piece.num_rows for piece in cut(pa.table({"a": range(5)}), seed=1, pieces=3)]
-    [2, 0, 3]
+    >>> pieces = cut(pa.table({"a": [1, 2, 3, 4, 5]}), seed=1, pieces=3)
+    >>> len(pieces), pa.concat_tables(pieces)["a"].to_pylist()
+    (3, [1, 2, 3, 4, 5])
     """
     random = np.random.default_rng(seed)
     cuts = [0, *sorted(random.integers(0, table.num_rows + 1, max(0, pieces - 1)).tolist()), table.num_rows]
-    return [table.slice(begin, end - begin) for begin, end in zip(cuts, cuts[1:], strict=False)]
+    return [table.slice(begin, end - begin) for begin, end in pairwise(cuts)]
 
 
 def _addresses(random: np.random.Generator, n: int, hosts: int, skew: float, network: str) -> pa.Array:

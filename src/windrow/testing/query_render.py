@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from windrow.errors import UnsupportedError
-from windrow.language import nodes, types
+from windrow.language import types
 from windrow.language.aggregates import aggregate_call, is_aggregate
 from windrow.language.bound import SOURCE_ID, BoundQuery, Source
 from windrow.language.positions import position
@@ -97,10 +97,9 @@ class _Renderer:
         keep = "" if ast.args.get("distinct") else " ALL"
         sql = f"({self.query(ast.this, common)}) {word}{keep} ({self.query(ast.expression, common)})"
         names = output_names(ast)
-        outputs = ", ".join(
-            f"{cast(quoted(name), type_)} AS {quoted(name)}" for name, type_ in zip(names, wanted or common, strict=True)
-        )
-        return f"SELECT {outputs} FROM ({sql}) AS __both" + self._order_and_limit(ast, len(names))
+        pairs = zip(names, wanted or common, strict=True)
+        outputs = [f"{cast(quoted(name), type_)} AS {quoted(name)}" for name, type_ in pairs]
+        return f"SELECT {', '.join(outputs)} FROM ({sql}) AS __both" + self._order_and_limit(ast, len(names))
 
     def _order_and_limit(self, query: exp.Expression, columns: int) -> str:
         order, limit, offset = (query.args.get(clause) for clause in ("order", "limit", "offset"))
@@ -139,13 +138,14 @@ class _Renderer:
     def _from(self, select: exp.Select) -> str:
         words = [self._item(select.args["from_"].this)]
         for join in select.args.get("joins") or ():
-            on, using = join.args.get("on"), join.args.get("using")
-            side = (join.args.get("side") or "").upper()
-            if on is None and not using:
+            side = (join.args.get("side") or "INNER").upper()
+            if join.args.get("on") is not None:
+                words.append(f"{side} JOIN {self._item(join.this)} ON {self.scalar(join.args['on'])}")
+            elif join.args.get("using"):
+                names = ", ".join(quoted(part.name) for part in join.args["using"])
+                words.append(f"{side} JOIN {self._item(join.this)} USING ({names})")
+            else:
                 words.append(f"CROSS JOIN {self._item(join.this)}")
-                continue
-            condition = f"ON {self.scalar(on)}" if on is not None else f"USING ({', '.join(quoted(p.name) for p in using)})"
-            words.append(f"{side or 'INNER'} JOIN {self._item(join.this)} {condition}")
         return " ".join(words)
 
     def _item(self, node: exp.Expression) -> str:
@@ -191,9 +191,8 @@ class _Renderer:
             if isinstance(window, NowWindow):
                 expiries.append(f"{quoted(source.alias)}.{TIME} + 1")
             elif not isinstance(window, RangeWindow):
-                raise _unsupported(
-                    self._query.ast, f"{source.alias} is a ROWS window beside an INTERNAL one: it has no reference answer"
-                )
+                message = f"{source.alias} is a ROWS window beside an INTERNAL one: it has no reference answer"
+                raise _unsupported(self._query.ast, message)
             elif window.reach is not None:
                 expiries.append(f"{quoted(source.alias)}.{TIME} + {window.reach}")
         first = f"least({', '.join(expiries)})" if expiries else "NULL"
@@ -255,7 +254,8 @@ class _Renderer:
             or getattr(window, "partition_by", ())
             or select.args.get("distinct") is not None
         ):
-            raise _unsupported(node, "FREQUENT has a reference answer only over one window that is a multiple of its SLIDE")
+            message = "FREQUENT has a reference answer only over one window that is a multiple of its SLIDE"
+            raise _unsupported(node, message)
         return self._aggregate(node, f"{quoted(source.alias)}.{PANE}")
 
 

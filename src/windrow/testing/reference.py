@@ -61,6 +61,8 @@ class Reference:
         self._connection = connect()
         self._feeds: dict[int, Feed] = {}
         self._histories: dict[int, RelationHistory] = {}
+        self._extent: list[int] = []
+        """The smallest and the largest timestamp of all tuples; empty when there are none."""
         extent: list[int] = []
         tables = {name.lower(): table for name, table in streams.items()}
         updates = {name.lower(): content for name, content in (relations or {}).items()}
@@ -74,7 +76,8 @@ class Reference:
                 extent += [*inner._extent, *self._feeds[source.id].times]
             elif source.relation is not None:
                 self._histories[source.id] = RelationHistory(source.relation, updates.get(source.relation.name.lower()))
-        self._extent = [min(extent), max(extent)] if extent else []
+        if extent:
+            self._extent = [min(extent), max(extent)]
         last = self._extent[1] if self._extent and until is None else None
         self._evaluator = Evaluator(query, self._feeds, self._histories, self._connection, last)
         self._mixed = self._is_mixed()
@@ -93,7 +96,7 @@ class Reference:
     # ---- all instants ---------------------------------------------------------------------------------------------
 
     def due_times(self) -> list[int]:
-        """When a periodic query is due: the multiples of its SLIDE, or the instants at which so many tuples are full."""
+        """When a periodic query is due: the multiples of its SLIDE, or the instants at which a slide is full."""
         if not self._extent:
             return []
         first, last = self._extent
@@ -142,10 +145,7 @@ class Reference:
         window = self._query.output_window
         assert window is not None
         feed = self._output_feed(self._stamped(self._appended()))
-        if self._query.periodic:
-            instants = self.due_times()
-        else:
-            instants = self._until_end(change_instants(feed, window))
+        instants = self.due_times() if self._query.periodic else self._until_end(change_instants(feed, window))
         states = ((tau, feed.take(held(feed, window, tau, ended=False))) for tau in instants)
         return self._stamped(states) if self._query.periodic else self._changes(states)
 
@@ -208,11 +208,13 @@ class Reference:
 
     def _is_mixed(self) -> bool:
         windows = [source.window for source in self._query.sources if source.window is not None]
-        mixed = any(window.internal for window in windows) and not self._query.internal
-        retroactive = [source for source in self._query.sources if source.relation and not source.relation.non_retroactive]
-        if mixed and any(self._histories[source.id].deletes for source in retroactive):
+        # WSTREAM takes all windows for INTERNAL (thesis 3.4).
+        append_only = self._query.internal or self._query.operator == "WSTREAM"
+        mixed = any(window.internal for window in windows) and not append_only
+        if mixed and any(history.takes_back for history in self._histories.values()):
             raise UnsupportedError(
-                "a deletion from a retroactive relation beside an INTERNAL and an external window has no reference answer"
+                "only some of the windows are INTERNAL, and a retroactive relation has deletions: "
+                "that has no reference answer"
             )
         return mixed
 
@@ -223,11 +225,11 @@ class Reference:
 
     def _stream_feed(self, stream: Stream, tables: Mapping[str, pa.Table], since: int | None) -> Feed:
         if stream.name.lower() not in tables:
-            raise InputError(f"the reference needs the tuples of stream {stream.name}; it was given {', '.join(tables)}")
+            raise InputError(f"the tuples of stream {stream.name} are missing; given are {', '.join(tables)}")
         given = tables[stream.name.lower()]
         names = {name.lower(): name for name in given.schema.names}
-        columns = [given[names[column.name.lower()]] for column in stream.columns]
-        table = pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, stream.schema, strict=True)], schema=stream.schema)
+        columns = [given[names[field.name.lower()]].cast(field.type) for field in stream.schema]
+        table = pa.Table.from_arrays(columns, schema=stream.schema)
         if since is not None:
             table = table.filter(pc.greater(table[stream.time].cast(pa.int64()), since))
         return sort_feed(self._connection, table, table[stream.time].cast(pa.int64()).to_pylist(), stream.sequence)

@@ -29,6 +29,9 @@ class _Row:
     start: int | None  # None: there from the beginning
     end: int | None = None  # None: still there
 
+    def exists(self, tau: int) -> bool:
+        return (self.start is None or self.start <= tau) and (self.end is None or tau < self.end)
+
 
 class RelationHistory:
     """All rows that a relation ever had, each with the updates that brought and removed it."""
@@ -37,7 +40,7 @@ class RelationHistory:
         self._relation = relation
         self._rows: list[_Row] = []
         self.times: list[int] = []
-        self.deletes = False
+        self.takes_back = False
         if content is None:
             return
         if isinstance(content, pa.Table):
@@ -48,17 +51,15 @@ class RelationHistory:
             if update.change == "+":
                 self._rows.append(_Row(self._complete(update.row), update.time))
             elif update.change == "-":
-                self.deletes = True
+                self.takes_back = not relation.non_retroactive
                 self._find(update).end = update.time
             else:
                 raise InputError(f"the change of a relation update is '+' or '-', not {update.change!r}")
 
     def at(self, tau: int) -> pa.Table:
         """The rows at τ: all updates with time <= τ are done."""
-        rows = [row.values for row in self._rows if (row.start is None or row.start <= tau)]
-        gone = [row.values for row in self._rows if row.end is not None and row.end <= tau]
-        kept = [row for row in rows if not any(row is other for other in gone)]
-        return pa.Table.from_pylist(kept, schema=self._relation.schema)
+        rows = [row.values for row in self._rows if row.exists(tau)]
+        return pa.Table.from_pylist(rows, schema=self._relation.schema)
 
     def with_validity(self) -> pa.Table:
         """All rows; a row joins the stream tuples with VALID_FROM < ts <= VALID_TO (NULL: no bound)."""
@@ -75,7 +76,8 @@ class RelationHistory:
         names = {column.name.lower(): column.name for column in self._relation.columns}
         unknown = [name for name in row if name.lower() not in names]
         if unknown:
-            raise InputError(f"relation {self._relation.name} has no column {unknown[0]}; it has {', '.join(names.values())}")
+            known = ", ".join(names.values())
+            raise InputError(f"relation {self._relation.name} has no column {unknown[0]}; it has {known}")
         return {names[name.lower()]: value for name, value in row.items()}
 
     def _find(self, update: RelationUpdate) -> _Row:

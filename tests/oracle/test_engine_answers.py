@@ -1,0 +1,66 @@
+"""Invariant 1: every answer of the engine equals DuckDB's on the window contents at that τ."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.random_queries import TICKS, queries, tables
+
+import windrow
+from windrow.testing import Reference, assert_same
+
+
+def answers(texts: list[str], batches: list[pa.Table], lateness: int = 0) -> list[windrow.Query]:
+    """Register the queries, push the batches, end the input."""
+    db = windrow.connect()
+    db.stream("s", TICKS, time="t", lateness=lateness)
+    handles = [db.query(text) for text in texts]
+    for batch in batches:
+        db.push("s", batch)
+    db.finish()
+    return handles
+
+
+@given(tables(), st.lists(queries(), min_size=1, max_size=4))
+def test_random_query_sets(table: pa.Table, texts: list[str]) -> None:
+    for query in answers(texts, [table]):
+        expected = Reference(query.bound, {"s": table}).answers()
+        assert_same(query.answers(), expected, ordered="ORDER BY" in query.text, absolute=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM s [RANGE 10 SLIDE 5]",
+        "SELECT a, COUNT(*) FROM s [RANGE 3 SLIDE 10] GROUP BY a",  # a sampling window
+        "SELECT a, SUM(b) FROM s [RANGE 7 SLIDE 5] GROUP BY a",  # RANGE is no multiple of SLIDE
+        "SELECT a, MAX(x) FROM s [RANGE 10 SLIDE 5 OFFSET 12] GROUP BY a",  # a historical window
+        "SELECT COUNT(*) FROM s [NOW SLIDE 4]",
+        "SELECT DISTINCT s, f FROM s [RANGE 10 SLIDE 5]",
+        "SELECT DISTINCT a % 2 AS m FROM s [RANGE 10 SLIDE 5] ORDER BY m DESC LIMIT 1",
+        "SELECT a FROM s [RANGE 10 SLIDE 5] GROUP BY a HAVING COUNT(*) > 1",
+        "RSTREAM(SELECT SUM(a) AS total FROM s [RANGE 10 SLIDE 5])",
+        "SELECT Rstream(SUM(a)) FROM s [RANGE 10 SLIDE 5 INTERNAL]",
+        "SELECT SUM(a) / COUNT(*) AS ratio, SUM(a) // COUNT(*) AS whole FROM s [RANGE 10 SLIDE 5] GROUP BY f",
+        "SELECT upper(s) AS u, length(s) AS n, AVG(x * 2 + a) AS v FROM s [RANGE 9 SLIDE 3] GROUP BY upper(s), length(s)",
+    ],
+)
+def test_each_kind_of_query(text: str) -> None:
+    table = pa.table(
+        [
+            pa.array([1, 2, 2, 5, 9, 10, 11, 30, 31, 47], pa.int64()),
+            pa.array([1, None, 3, 1, 1, 3, 4, 4, 1, 2], pa.int32()),
+            pa.array([10, 20, 30, None, 50, 60, 70, 80, 90, 1], pa.int64()),
+            pa.array([0.5, float("nan"), 1.5, 2.5, None, 1e300, -1e300, 3.0, float("inf"), 1.0]),
+            pa.array(["u", "v", None, "u", "w", "v", "v", "u", "ü", "x"]),
+            pa.array([True, False, None, True, True, False, False, None, True, True]),
+            pa.array([None] * 10, pa.timestamp("us")),
+        ],
+        schema=TICKS,
+    )
+    (query,) = answers([text], [table])
+    expected = Reference(query.bound, {"s": table}).answers()
+    assert expected.num_rows
+    assert_same(query.answers(), expected, ordered="ORDER BY" in text)
