@@ -189,10 +189,13 @@ class Engine:
         context = Context.of(table.combine_chunks())
         failed: list[QueryError] = []
         for part in list(running.slices.values()):
-            try:
-                part.insert(context, ts)
-            except QueryError as error:
-                failed += [self._stop(running, one, error) for one in self._queries_of(running, part)]
+            stopped = part.insert(context, ts)
+            if stopped:
+                failed += [
+                    self._stop(running, query, stopped[query.member])
+                    for query in self._queries_of(running, part)
+                    if query.member in stopped
+                ]
         for query in running.queries.values():
             if query.member.next_due is None and newest > query.member.since:
                 seen = oldest if oldest > query.member.since else int(ts[ts > query.member.since].min())

@@ -23,6 +23,7 @@ from windrow.aggregates.extremes import Max, Min
 from windrow.aggregates.moments import Moments
 from windrow.aggregates.sums import SumFloats, SumInts, SumWideInts
 from windrow.errors import QueryError
+from windrow.kernels.jit import frozen
 
 
 def partial(component: Component, values: pa.Array) -> Any:
@@ -35,7 +36,7 @@ def partial(component: Component, values: pa.Array) -> Any:
         component.accumulate(list(words), cells, cells)
     else:
         lifted = component.lift(values)
-        component.accumulate(list(words), cells, lifted if valid is None else lifted[valid])
+        component.accumulate(list(words), cells, frozen(lifted if valid is None else lifted[valid]))
     return words
 
 

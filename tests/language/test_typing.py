@@ -116,6 +116,8 @@ def test_types(text: str, name: str) -> None:
         ("a IN (SELECT 1)", "cannot be used"),
         ("a[1]", "cannot be used"),
         ("count(a)", "cannot be used"),
+        ("md5(s)", "no function md5"),
+        ("ceil(x, 2)", "cannot be used"),
         ("(ts - ts) = INTERVAL 2 DAY", "cannot compare"),
         ("s LIKE 1", "needs a VARCHAR"),
         ("a IN (1, 'x')", "cannot mix"),

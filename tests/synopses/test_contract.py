@@ -14,6 +14,7 @@ from windrow.aggregates.count import Count, CountRows
 from windrow.aggregates.extremes import Max, Min
 from windrow.aggregates.moments import Moments
 from windrow.aggregates.sums import SumFloats, SumInts, SumWideInts
+from windrow.kernels.jit import frozen
 from windrow.synopses import SYNOPSES, Synopsis, synopsis
 from windrow.synopses.running import Running
 from windrow.synopses.snapshot import numpy_of, pack, unpack
@@ -41,7 +42,7 @@ def partials(component: Component, rows: list[tuple[int, int]], groups: int) -> 
     words = np.repeat(component.identity[:, None], groups, axis=1)
     cells = np.array([group for group, _ in rows], np.int32)
     dtype = np.float64 if isinstance(component, SumFloats) else np.int64
-    component.accumulate(list(words), cells, np.array([value for _, value in rows], dtype))
+    component.accumulate(list(words), cells, frozen(np.array([value for _, value in rows], dtype)))
     return words[:, None, :]
 
 

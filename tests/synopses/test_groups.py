@@ -107,3 +107,12 @@ def test_decimal_keys_come_back_exact() -> None:
     groups = Groups([pa.decimal128(38, 4)])
     gids = groups.encode([pa.array([Decimal("1.2500"), None, Decimal("-7")], pa.decimal128(38, 4))])
     assert groups.keys(gids)[0].to_pylist() == [Decimal("1.2500"), None, Decimal("-7.0000")]
+
+
+def test_strings_of_every_length_are_told_apart() -> None:
+    # Eight bytes are hashed and compared at a time: differences before, at and after such borders.
+    values = [letter * size + end for letter in "ab" for size in range(40) for end in ("", "x", "é")]
+    groups = Groups([pa.string()])
+    gids = groups.encode([pa.array(values * 2)]).copy()
+    assert len(groups) == len(set(values))
+    assert groups.keys(gids)[0].to_pylist() == values * 2

@@ -41,6 +41,13 @@ class TestOperators:
         check("SELECT a FROM s [RANGE 4]", "_time | _change | a\n1 | + | 1", s=s, until=4)
         check("SELECT a FROM s [RANGE 4]", "_time | _change | a\n1 | + | 1\n5 | - | 1", s=s, until=5)
 
+    def test_restore_after_a_later_start_begins_with_what_the_windows_held(self, check):
+        query = "Istream_restore(SELECT a FROM s [RANGE 3 SLIDE 5])"
+        s = "ts | a\n1 | 1\n5 | 5\n7 | 7"
+        check(query, "_time | a\n5 | 1\n5 | 5\n10 | 7", s=s)
+        # at 6 the window (3, 6] holds 5; the 1 came and went before
+        check(query, "_time | a\n10 | 5\n10 | 7", s=s, start=6)
+
     def test_a_later_start_only_cuts_off(self, check):
         check("Istream(SELECT a FROM s [RANGE 4])", "_time | a\n11 | 3", s=S, start=5)
         # the first answer after the start has none before it
@@ -76,6 +83,13 @@ class TestInternal:
         plain = "_time | _change | a | t\n2 | + | 1 | 2\n4 | - | 1 | 2"
         check(query.replace(" INTERNAL", ""), plain, s="ts | a\n1 | 1", t="ts | a\n2 | 1\n5 | 1", until=20)
 
+    def test_the_first_external_window_that_drops_a_constituent_takes_back(self, check):
+        # t of 2 leaves at 2 + 1 + 6 (its window is one tick behind), u of 2 at 2 + 5
+        query = "SELECT s.a FROM s [RANGE 3 INTERNAL], t [RANGE {} OFFSET 1], u [RANGE 5] WHERE s.a = t.a AND s.a = u.a"
+        world = {"s": "ts | a\n1 | 1", "t": "ts | a\n2 | 1", "u": "ts | a\n2 | 1", "until": 20}
+        check(query.format(6), "_time | _change | a\n3 | + | 1\n7 | - | 1", **world)
+        check(query.format(3), "_time | _change | a\n3 | + | 1\n6 | - | 1", **world)
+
     def test_beside_an_unbounded_stream_nothing_is_taken_back(self, check):
         query = "SELECT s.a FROM s [RANGE 3 INTERNAL], t WHERE s.a = t.a"
         check(query, "_time | _change | a\n2 | + | 1", s="ts | a\n1 | 1", t="ts | a\n2 | 1\n9 | 1", until=20)
@@ -106,6 +120,12 @@ class TestWstream:
         7     | +       | 2 | 7
         """
         check(query, expected, s=S, t=t)
+
+    def test_all_input_windows_count_as_internal(self, check):
+        query = "Wstream(SELECT t.ts AS t FROM s [RANGE 9 INTERNAL], t [RANGE 3] WHERE s.a = t.a) [ROWS 5]"
+        # Under the external [RANGE 3] the result of 2 goes at 5, but it stays among the last five results.
+        expected = "_time | _change | t\n2 | + | 2\n6 | + | 6"
+        check(query, expected, s="ts | a\n1 | 1", t="ts | a\n2 | 1\n6 | 1")
 
     def test_a_time_window_on_the_output(self, check):
         query = "Wstream(SELECT a FROM s [RANGE 100]) [RANGE 3]"

@@ -104,6 +104,14 @@ def test_updates_between_tuples_are_instants_too(check):
     check(QUERY, expected, quotes=QUOTES, relations=updates, ddl=RETROACTIVE)
 
 
+def test_a_row_may_go_and_come_again(check):
+    updates = [(2, "+"), (3, "-"), (4, "+"), (6, "-")]
+    relations = {"company": [RelationUpdate(time, change, {"symbol": "SUN"}) for time, change in updates]}
+    expected = "_time | _change | symbol\n2 | + | SUN\n3 | - | SUN\n4 | + | SUN\n6 | - | SUN"
+    query = "SELECT company.symbol FROM quotes, company WHERE quotes.symbol = company.symbol"
+    check(query, expected, quotes="ts | symbol\n1 | SUN\n7 | NEW", relations=relations, ddl=RETROACTIVE)
+
+
 def test_contents_of_a_relation(reference):
     built = reference(QUERY, quotes=QUOTES, relations=UPDATES, ddl=RETROACTIVE)
     assert built.contents(1, 4)["symbol"].to_pylist() == ["SUN"]

@@ -72,6 +72,8 @@ def test_partitions_keep_their_own_rows_and_null_is_one(reference):
     """
     assert held(reference, "PARTITION BY k ROWS 2", 7, s) == [2, 4, 5, 6, 7]
     assert held(reference, "PARTITION BY k ROWS 1 OFFSET 1", 7, s) == [4, 5]
+    numbers = "ts | k | a\n1 | 0 | 1\n2 | NULL | 2\n3 | 0 | 3"
+    assert held(reference, "PARTITION BY k ROWS 1", 3, numbers) == [2, 3]
     # SLIDE cuts the whole stream: of the first 6 tuples the last of each partition
     assert held(reference, "PARTITION BY k ROWS 1 SLIDE 3", 7, s, until=7) == [2, 5, 6]
 

@@ -46,9 +46,10 @@ def is_short_decimal(kind: pa.DataType) -> bool:
 def primitive(values: pa.Array, dtype: Any) -> NDArray[Any]:
     """The data buffer of a fixed-width array."""
     buffer = values.buffers()[1]
-    if buffer is None:
+    if buffer is None or not len(values):
         return np.zeros(len(values), dtype)
-    return np.frombuffer(buffer, dtype)[values.offset : values.offset + len(values)]
+    # The buffer may be longer than its values, by any number of bytes.
+    return np.frombuffer(buffer, dtype, len(values), values.offset * np.dtype(dtype).itemsize)
 
 
 def ints(values: pa.Array) -> NDArray[Any]:
@@ -75,12 +76,12 @@ def unscaled(values: pa.Array) -> NDArray[np.int64]:
     words = values.type.bit_width // 64
     if words == 0:
         return primitive(values, np.int32).astype(np.int64)
-    start, stop = values.offset * words, (values.offset + len(values)) * words
     buffer = values.buffers()[1]
-    if buffer is None:
+    if buffer is None or not len(values):
         return np.zeros(len(values), np.int64)
+    data = np.frombuffer(buffer, np.int64, len(values) * words, values.offset * words * 8)
     # Little-endian two's complement: the lowest word alone is the value, as it fits.
-    return np.ascontiguousarray(np.frombuffer(buffer, np.int64)[start:stop:words])
+    return np.ascontiguousarray(data[::words])
 
 
 def validity(values: pa.Array) -> NDArray[np.bool_] | None:

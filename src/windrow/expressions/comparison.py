@@ -105,7 +105,8 @@ def _in(compiler: Compiler, site: Site, arguments: list[Program]) -> Program:
     constants = [item.constant for item in items if item.constant is not None]
     if len(constants) == len(items) and not pa.types.is_floating(value.type) and not pa.types.is_null(value.type):
         present = [constant for constant in constants if constant.is_valid]
-        kernel = _member(pa.array([item.as_py() for item in present], value.type), len(present) < len(constants))
+        members = pa.concat_arrays([pa.repeat(item, 1) for item in present]) if present else pa.nulls(0, value.type)
+        kernel = _member(members, len(present) < len(constants))
         return compiler.emit(site, "in", [value], BOOLEAN, kernel, options=tuple(map(id, items)))
     result = compare(compiler, site, "=", value, items[0])
     for item in items[1:]:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from windrow.errors import UnsupportedError
+from windrow.errors import QueryError, UnsupportedError
 from windrow.expressions.arrays import Datum
 from windrow.expressions.context import evaluate
 from windrow.expressions.program import Control, Kernel, Program, Value
@@ -83,8 +83,9 @@ class Compiler:
 
     def constant(self, scalar: Datum) -> Program:
         """A constant of Arrow type."""
-        # -0.0 and NaN have more than one spelling as keys; their text has one.
-        key = ("constant", str(scalar.type), repr(scalar.as_py()))
+        # The text, because 0.0 == -0.0 and NaN != NaN; the number of a time, because Python's years end at 9999.
+        temporal = pa.types.is_temporal(scalar.type) and scalar.is_valid and hasattr(scalar, "value")
+        key = ("constant", str(scalar.type), repr(scalar.value if temporal else scalar.as_py()))
         return self._programs.setdefault(key, Program("constant", scalar.type, constant=scalar))
 
     def column(self, name: str, arrow: pa.DataType) -> Program:
@@ -110,12 +111,18 @@ class Compiler:
             return known
         program = Program(op, arrow, tuple(arguments), kernel, control, reason=reason, node=site.node)
         if all(argument.constant is not None for argument in arguments):
-            value = evaluate(program, [Value(argument.constant) for argument in arguments])
-            if not value.failures:  # a failing constant must fail only where it is used
-                data = value.data
-                program = self.constant(data if isinstance(data, pa.Scalar) else data[0])
+            program = self._folded(program)
         self._programs[key] = program
         return program
+
+    def _folded(self, program: Program) -> Program:
+        try:
+            value = evaluate(program, [Value(argument.constant) for argument in program.arguments])
+        except QueryError:
+            return program
+        if value.failures:  # a failing constant must fail only where it is used
+            return program
+        return self.constant(value.data if isinstance(value.data, pa.Scalar) else value.data[0])
 
     def coerce(self, site: Site, program: Program, target: exp.DataType | pa.DataType) -> Program:
         """The program's value in another type, by the rules of CAST."""

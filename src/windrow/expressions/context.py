@@ -81,7 +81,10 @@ def evaluate(program: Program, arguments: Sequence[Value]) -> Value:
 
 def _strict(program: Program, arguments: Sequence[Value]) -> Value:
     assert program.kernel is not None
-    result = program.kernel(*(value.data for value in arguments))
+    try:
+        result = program.kernel(*(value.data for value in arguments))
+    except pa.ArrowInvalid as error:  # kernels find their failing rows themselves; this is for what nobody foresaw
+        raise QueryError(f"{program.sql} cannot be evaluated: {error}") from error
     failures = {id(failure): failure for value in arguments for failure in value.failures}
     if isinstance(result, tuple):
         result, failed, *_ = result

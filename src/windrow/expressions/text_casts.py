@@ -25,7 +25,10 @@ MOMENT = (
 )
 # DuckDB reads these too: exponents, digits in groups, other bases; zones, long years, words.
 OTHER_NUMBER = r"^(?i)[+-]?(?:0[xb][0-9a-f_]+|[\d_]*\.?[\d_]*(?:e[+-]?\d+)?)$"
-OTHER_MOMENT = r"^(?i)(?:[+-]?inf(?:inity)?|epoch|-?\d+[-/]\d+[-/]\d+(?:.*(?:\(bc\)|[+-]\d\d(?::?\d\d)*| ?utc| [a-z_/]+|  .*|z))?)$"
+OTHER_MOMENT = (
+    r"^(?i)(?:[+-]?inf(?:inity)?|epoch"
+    r"|-?\d+[-/]\d+[-/]\d+(?:.*(?:\(bc\)|[+-]\d\d(?::?\d\d)*| ?utc| [a-z_/]+|  .*|z))?)$"
+)
 
 
 Read = tuple[Datum, Mask, Mask]

@@ -19,6 +19,8 @@ INT64 = pa.int64()
 DAY = MICROSECONDS["DAY"]
 # DuckDB's buckets start at Monday, 3 January 2000.
 BUCKET_ORIGIN = 946_857_600_000_000
+# DuckDB's range: whole days at the start, and the last number is its infinity.
+EARLIEST, LATEST = -9_223_372_022_400_000_000, 2**63 - 2
 RANGE = "leaves the range of TIMESTAMP for some row"
 
 Micros = Callable[[Numbers], Numbers]
@@ -127,7 +129,13 @@ def _from_millis(a: Datum) -> tuple[Datum, Mask]:
 
 def _make_timestamp(compiler: Compiler, site: Site, arguments: list[Program]) -> Program:
     operand = compiler.coerce(site, arguments[0], INT64)
-    return compiler.emit(site, "make_timestamp", [operand], TIMESTAMP, lambda a: a.view(TIMESTAMP))
+    return compiler.emit(site, "make_timestamp", [operand], TIMESTAMP, _from_micros, reason=RANGE)
+
+
+def _from_micros(a: Datum) -> tuple[Datum, Mask]:
+    micros = numbers(a)
+    failed = valid(a) & ((micros < EARLIEST) | (micros > LATEST))
+    return build(micros, valid(a) & ~failed, TIMESTAMP), failed
 
 
 def arithmetic(compiler: Compiler, site: Site, arguments: list[Program]) -> Program:
@@ -156,7 +164,7 @@ def arithmetic(compiler: Compiler, site: Site, arguments: list[Program]) -> Prog
 def _shifted(micros: int) -> Kernel:
     def run(a: Datum) -> tuple[Datum, Mask]:
         values, where = numbers(a), valid(a)
-        failed = where & ((values > 2**63 - 1 - micros) if micros >= 0 else (values < -(2**63) - micros))
+        failed = where & ((values > LATEST - micros) if micros >= 0 else (values < EARLIEST - micros))
         return build(np.where(failed, 0, values) + micros, where & ~failed, TIMESTAMP), failed
 
     return run

@@ -29,7 +29,7 @@ def order_cells(keys: Ints, rank: Ints, ends: Ints, order: Ints) -> None:
 
 
 @kernel
-def list_present_cells(  # noqa: PLR0917
+def list_present_cells(
     bounds: Ints, gids: Ints, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes
 ) -> None:
     """The groups of each window, ascending, from offsets[i] on; also fills `offsets`."""
@@ -71,7 +71,7 @@ def list_present_cells(  # noqa: PLR0917
 
 
 @kernel
-def slide_sums(  # noqa: PLR0917
+def slide_sums(
     bounds: Ints,
     gids: Ints,
     cells: Ints,
@@ -109,7 +109,7 @@ def slide_sums(  # noqa: PLR0917
 
 
 @kernel
-def scan_cells(  # noqa: PLR0917
+def scan_cells(
     op: int,
     bounds: Ints,
     gids: Ints,

@@ -12,7 +12,7 @@ HASH = -7046029254386353131  # 2**64 / golden ratio, odd: Fibonacci hashing
 
 
 @kernel
-def encode_direct(  # noqa: PLR0917
+def encode_direct(
     values: NDArray[Any], begin: int, base: int, lookup: Codes, uniques: Ints, count: int, codes: Codes
 ) -> tuple[int, int]:
     """codes[i] = lookup[values[i] - base]; stops at a value out of range or when `uniques` is full."""
@@ -36,7 +36,7 @@ def encode_direct(  # noqa: PLR0917
 
 
 @kernel
-def encode_hashed(  # noqa: PLR0917
+def encode_hashed(
     values: NDArray[Any], begin: int, table: Codes, shift: int, uniques: Ints, count: int, codes: Codes
 ) -> tuple[int, int]:
     """The code of each value; a new one gets the next code. Stops when `uniques` is full (half of the table)."""

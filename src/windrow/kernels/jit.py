@@ -23,3 +23,10 @@ Floats: TypeAlias = NDArray[np.float64]
 def kernel(function: Function) -> Function:
     """Compile on first call for the dtypes of that call."""
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous read-only view: Arrow's buffers are read-only, and Numba compiles anew for writable input."""
+    view: NDArray[Any] = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

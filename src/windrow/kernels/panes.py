@@ -10,7 +10,7 @@ HASH = -7046029254386353131  # 2**64 / golden ratio, odd: Fibonacci hashing
 
 
 @kernel
-def assign_panes(  # noqa: PLR0917 - jitted code takes positional arguments
+def assign_panes(
     ts: Ints,
     begin: int,
     steps: Ints,

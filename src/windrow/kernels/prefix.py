@@ -18,7 +18,7 @@ def append_prefixes(prefixes: Ints, at: int, partials: Ints, order: Ints, groups
 
 
 @kernel
-def subtract_prefixes(  # noqa: PLR0917
+def subtract_prefixes(
     prefixes: Ints, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints
 ) -> None:
     """out[:, offsets[i]:] = prefixes[last[i]] - prefixes[first[i]] for the groups present in window i."""
@@ -54,7 +54,7 @@ def count_present(prefixes: Ints, first: Ints, last: Ints, groups: int, offsets:
 
 
 @kernel
-def list_present(prefixes: Ints, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> None:  # noqa: PLR0917
+def list_present(prefixes: Ints, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> None:
     """The groups with rows in each window, ascending, from offsets[i] on."""
     for i in range(first.size):
         at = offsets[i]

@@ -74,8 +74,11 @@ def aggregate_call(node: exp.Expression) -> AggregateCall:
         node = node.this
     name = aggregate_name(node)
     if name is None:
-        raise _error(node, f"unknown aggregate {node.sql_name() if isinstance(node, exp.Func) else node.key.upper()}")
+        written = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+        raise _error(node, f"there is no aggregate {written}; there are {', '.join(sorted({*_NAMED_NODES.values(), *_NAMED_CALLS}))}")
     arguments = _arguments(node)
+    if isinstance(node, (exp.Min, exp.Max)) and node.args.get("count") is not None:
+        raise _error(node.args["count"], f"{name} takes 1 argument; use TOP_K for several values")
     distinct = descending = False
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         distinct, arguments = True, arguments[0].expressions
@@ -109,7 +112,7 @@ def return_type(call: AggregateCall, argument: exp.DataType | None) -> exp.DataT
     if not test(argument):
         raise _error(
             call.node,
-            f"{call.name} needs {found}, but {call.argument.sql('duckdb') if call.argument else ''} "
+            f"{call.name} needs {found}, but {call.argument.sql('cql') if call.argument else ''} "
             f"is {types.type_name(argument)}",
         )
     return result(argument)
@@ -130,10 +133,10 @@ def _parameter(name: str, node: exp.Expression, call: exp.Expression) -> float |
         number = float(node.name)
     if name in _FRACTION:
         if number is None or not 0 <= number <= 1:
-            raise _error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('duckdb')}")
+            raise _error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
         return number
     if number is None or number != int(number) or not 1 <= number <= 1_000_000:
-        raise _error(call, f"{name} needs a whole number k of at least 1, found {node.sql('duckdb')}")
+        raise _error(call, f"{name} needs a whole number k of at least 1, found {node.sql('cql')}")
     return int(number)
 
 

@@ -266,7 +266,7 @@ class _Binder:
 
     def _lookup(self, table: exp.Table) -> Stream | Relation:
         if table.args.get("db") or not isinstance(table.this, exp.Identifier):
-            raise error(table, f"{table.sql('duckdb')} is not the name of a stream or relation")
+            raise error(table, f"{table.sql('cql')} is not the name of a stream or relation")
         self._only(table, {"this", "alias"}, "a table in FROM")
         alias = table.args.get("alias")
         if alias is not None and alias.args.get("columns"):
@@ -355,7 +355,8 @@ class _Binder:
                     suffix += 1
                     name = f"{written}_{suffix}"
             if name.lower() in RESERVED_COLUMNS:
-                raise error(projection, f"the output name {name} is reserved; rename the column with AS")
+                place = projection.args["alias"] if isinstance(projection, exp.Alias) else projection
+                raise error(place, f"the output name {name} is reserved; rename the column with AS")
             taken.add(name.lower())
             columns.append(Column(name, type_))
             named.append(
@@ -447,6 +448,8 @@ class _Binder:
             value = node.expression
             if not (isinstance(value, exp.Literal) and value.is_int) or (clause == "limit" and node.args.get("offset")):
                 raise error(node, f"{clause.upper()} takes a whole number")
+            if int(value.name.replace("_", "")) >= 1 << 63:
+                raise error(value, f"{clause.upper()} {value.name} is too large; it must fit in a BIGINT")
 
     def _only(self, node: exp.Expression, allowed: frozenset[str] | set[str], what: str) -> None:
         for key, value in node.args.items():

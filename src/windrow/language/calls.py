@@ -76,6 +76,8 @@ def call(node: exp.Expr) -> Call | None:
     plain = PLAIN.get(type(node))
     if plain is not None:
         name, keys = plain
+        if any(isinstance(value, exp.Expr) for key, value in node.args.items() if key not in keys):
+            return None  # an argument that nobody here knows must not be dropped in silence
         return Call(name, tuple(node.args[key] for key in keys if node.args.get(key) is not None))
     special = SPECIAL.get(type(node))
     if special is not None:

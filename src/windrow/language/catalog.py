@@ -120,8 +120,7 @@ def stream_from_schema(
     columns = tuple(Column(column.name, types.from_arrow(column.type)) for column in schema)
     stream = _checked_stream(Stream(name, columns, time, sequence))
     if isinstance(lateness, str):
-        number, _, unit = lateness.strip().partition(" ")
-        duration = nodes.Duration(this=exp.Literal.number(number), unit=exp.var(unit.strip()) if unit else None)
+        duration = units.duration_from_text(lateness, what="lateness")
         lateness = units.ticks(duration, timestamps=stream.timestamps, what="lateness")
     return _checked_stream(Stream(name, columns, stream.time, stream.sequence, lateness))
 
@@ -147,7 +146,9 @@ def relation_from_node(node: nodes.CreateRelation) -> Relation:
     key = []
     for part in node.args.get("key") or ():
         if part.name.lower() not in names:
-            raise _error(node, f"relation {node.this.name} has no column {part.name} to be its key")
+            raise _error(part, f"relation {node.this.name} has no column {part.name} to be its key")
+        if names[part.name.lower()] in key:
+            raise _error(part, f"KEY names the column {part.name} twice")
         key.append(names[part.name.lower()])
     non_retroactive = bool(node.args.get("non_retroactive"))
     return Relation(
@@ -169,13 +170,20 @@ def _columns(node: exp.Expression) -> tuple[Column, ...]:
 def _check_names(name: str, columns: Sequence[Column], node: exp.Expression | None = None) -> None:
     seen: set[str] = set()
     for column in columns:
+        place = _definition(node, column.name)
         if column.name.lower() in seen:
-            raise _error(node, f"{name} has two columns named {column.name}")
+            raise _error(place, f"{name} has two columns named {column.name}")
         if column.name.lower() in RESERVED_COLUMNS:
-            raise _error(node, f"{name}: the column name {column.name} is reserved for answers; choose another")
+            raise _error(place, f"{name}: the column name {column.name} is reserved for answers; choose another")
         if column.name.startswith("__"):
-            raise _error(node, f"{name}: names that begin with two underscores are reserved; rename {column.name}")
+            raise _error(place, f"{name}: names that begin with two underscores are reserved; rename {column.name}")
         seen.add(column.name.lower())
+
+
+def _definition(node: exp.Expression | None, name: str) -> exp.Expression | None:
+    """Where the last column of that name is declared."""
+    same = [part for part in node.args["columns"] if part.name.lower() == name.lower()] if node is not None else []
+    return same[-1] if same else node
 
 
 def _checked_stream(stream: Stream, node: exp.Expression | None = None) -> Stream:
@@ -185,16 +193,17 @@ def _checked_stream(stream: Stream, node: exp.Expression | None = None) -> Strea
         if name is not None and name.lower() not in names:
             close = get_close_matches(name.lower(), names, n=1)
             hint = f"; did you mean {names[close[0]].name}?" if close else f"; it has {', '.join(c.name for c in stream.columns)}"
-            raise _error(node, f"stream {stream.name} has no column {name} to be its {role} column{hint}")
+            place = node.args[role] if node is not None else None
+            raise _error(place, f"stream {stream.name} has no column {name} to be its {role} column{hint}")
     time = names[stream.time.lower()]
     if types.kind(time.type) not in (exp.DType.TIMESTAMP, exp.DType.BIGINT):
         raise _error(
-            node,
+            node.args["time"] if node is not None else None,
             f"the time column {time.name} of stream {stream.name} must be TIMESTAMP or BIGINT, "
             f"but is {types.type_name(time.type)}",
         )
     if stream.lateness < 0:
-        raise _error(node, f"LATENESS of stream {stream.name} must not be negative")
+        raise _error(node.args["lateness"] if node is not None else None, f"LATENESS of stream {stream.name} must not be negative")
     sequence = None if stream.sequence is None else names[stream.sequence.lower()].name
     return Stream(
         stream.name, stream.columns, time.name, sequence, stream.lateness, stream.format, stream.options
@@ -202,7 +211,12 @@ def _checked_stream(stream: Stream, node: exp.Expression | None = None) -> Strea
 
 
 def _options(node: exp.Expression) -> dict[str, str]:
-    return {option.this.name: option.expression.name for option in node.args.get("options") or ()}
+    options: dict[str, str] = {}
+    for option in node.args.get("options") or ():
+        if option.this.name in options:
+            raise _error(option, f"the option {option.this.name} is given twice")
+        options[option.this.name] = option.expression.name
+    return options
 
 
 def _name(node: exp.Expression | None) -> str | None:

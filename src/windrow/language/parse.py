@@ -15,9 +15,12 @@ from windrow.language.parser import STREAM_OPERATORS
 from windrow.language.positions import position
 from windrow.language.stack import deep_stack
 from windrow.language.strict_parser import line_and_column
+from windrow.language.units import UNITS
 
 MAX_TEXT = 1_000_000
 """Characters in one text; a script that long is generated, and can be given in pieces."""
+MAX_DIGITS = 400
+"""Characters of one number: no DOUBLE needs more, and Python refuses to convert thousands."""
 MAX_NESTING = 100
 """Levels of parentheses, brackets and CASE; sqlglot parses them by recursion."""
 MAX_DEPTH = 250
@@ -98,6 +101,8 @@ def normalise(statement: exp.Expression) -> exp.Expression:
             arguments = arguments[0].expressions
         select.set("expressions", arguments or [exp.Star()])
         parent = select.parent
+        if kind == "RSTREAM" and isinstance(parent, (exp.Exists, exp.In)):
+            continue  # the thesis writes Rstream there; it only names the relation that is meant anyway
         operator = nodes.StreamOperator(kind=kind, window=window)
         operator.meta.update(place.meta)
         if parent is None:
@@ -113,6 +118,10 @@ def _operator_in_select_list(
 ) -> tuple[str, list[exp.Expression], exp.Expression | None, exp.Expression] | None:
     for projection in select.expressions:
         call, window = projection, None
+        if isinstance(call, exp.Alias) and isinstance(call.this, exp.Anonymous) and call.this.name.upper() in STREAM_OPERATORS:
+            kind = call.this.name.upper()
+            line, column = position(call.args["alias"])
+            raise SyntaxError(f"{kind} takes no alias; name its columns inside: {kind}(x AS name, …)", line=line, column=column)
         if isinstance(call, nodes.OutputWindow):
             call, window = call.this, call.args["window"]
         if isinstance(call, exp.Anonymous) and call.name.upper() in STREAM_OPERATORS:
@@ -133,7 +142,7 @@ def _tokens(text: str) -> list[Token]:
         tokens = CQL().tokenize(text)
     except TokenError as error:
         raise _token_error(error, text) from None
-    depth = 0
+    depth, previous = 0, None
     for token in tokens:
         if token.token_type in _OPENING:
             depth += 1
@@ -142,6 +151,14 @@ def _tokens(text: str) -> list[Token]:
         if depth > MAX_NESTING:
             line, column = line_and_column(text, token.start)
             raise SyntaxError(_TOO_DEEP, line=line, column=column)
+        if token.token_type == TokenType.NUMBER and len(token.text) > MAX_DIGITS:
+            line, column = line_and_column(text, token.start)
+            raise SyntaxError(f"the number has {len(token.text)} characters; at most {MAX_DIGITS} are taken", line=line, column=column)
+        if token.token_type == TokenType.VAR and previous is not None and previous.end + 1 == token.start:
+            if previous.token_type == TokenType.NUMBER and token.text.upper() not in UNITS:
+                line, column = line_and_column(text, previous.start)
+                raise SyntaxError(f"{text[previous.start : token.end + 1]} is not a number", line=line, column=column)
+        previous = token
         width = token.end - token.start
         if token.col <= width:  # it spans lines; sqlglot noted where it ends
             token.line, column = line_and_column(text, token.start)

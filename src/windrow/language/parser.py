@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from windrow.language import nodes
 from windrow.language.strict_parser import StrictParser
@@ -13,6 +13,7 @@ from windrow.language.strict_parser import StrictParser
 STREAM_OPERATORS = frozenset({"ISTREAM", "DSTREAM", "RSTREAM", "WSTREAM", "ISTREAM_RESTORE", "RSTREAM_RESTORE"})
 _WINDOW_WORDS = frozenset({"RANGE", "WINDOW", "ROWS", "NOW", "PARTITION BY"})
 _OBJECTS = {"STREAM": "STREAM", "RELATION": "RELATION", "QUERY": "QUERY"}
+_NO_UNITS = (TokenType.R_BRACKET, TokenType.USING, TokenType.STRING, TokenType.NUMBER, TokenType.COMMA, TokenType.R_PAREN)
 _QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN)
 _SHOWN = {"STREAMS": "STREAMS", "RELATIONS": "RELATIONS", "QUERIES": "QUERIES"}
 
@@ -23,7 +24,7 @@ class CQLParser(StrictParser):
     # ---- statements -----------------------------------------------------------------------------------------------
 
     def _parse_statement(self) -> exp.Expr | None:
-        if not self._curr:  # nothing between two semicolons
+        if not self._curr or self._match(TokenType.SEMICOLON):  # nothing, or a comment, between two semicolons
             return None
         statement = self._parse_definition()
         if statement is None:
@@ -72,30 +73,37 @@ class CQLParser(StrictParser):
     def _parse_create_stream(self) -> exp.Expr:
         name = self._expect_name("stream")
         args: dict[str, Any] = {"this": name, "columns": self._parse_column_list("stream")}
-        while self._curr and self._curr.token_type != TokenType.SEMICOLON:
+        while self._curr:
+            token = self._curr
             if self._match_text_seq("TIME"):
-                args["time"] = self._expect_name("time column")
+                self._once(args, "time", token, self._expect_name("time column"))
             elif self._match_text_seq("SEQUENCE"):
-                args["sequence"] = self._expect_name("sequence column")
+                self._once(args, "sequence", token, self._expect_name("sequence column"))
             elif self._match_text_seq("LATENESS"):
-                args["lateness"] = self._parse_duration()
+                self._once(args, "lateness", token, self._parse_duration())
             elif not self._parse_using(args):
                 self.raise_error("Expected TIME, SEQUENCE, LATENESS, USING or OPTIONS")
         if "time" not in args:
-            self.raise_error("A stream needs a time column: add TIME <column> behind the column list")
+            self.raise_error("Expected TIME <column> behind the column list: a stream needs a time column")
         return self.expression(nodes.CreateStream(**args))
 
     def _parse_create_relation(self) -> exp.Expr:
         name = self._expect_name("relation")
         args: dict[str, Any] = {"this": name, "columns": self._parse_column_list("relation")}
-        while self._curr and self._curr.token_type != TokenType.SEMICOLON:
+        while self._curr:
+            token = self._curr
             if self._match_text_seq("NON", "RETROACTIVE"):
-                args["non_retroactive"] = True
+                self._once(args, "non_retroactive", token, True)
             elif self._match_text_seq("KEY"):
-                args["key"] = self._parse_wrapped_csv(lambda: self._expect_name("key column"))
+                self._once(args, "key", token, self._parse_wrapped_csv(lambda: self._expect_name("key column")))
             elif not self._parse_using(args):
                 self.raise_error("Expected KEY, NON RETROACTIVE, USING or OPTIONS")
         return self.expression(nodes.CreateRelation(**args))
+
+    def _once(self, args: dict[str, Any], key: str, token: Token, value: Any) -> None:
+        if key in args:
+            self.raise_error(f"{key.upper().replace('_', ' ')} is given twice", token)
+        args[key] = value
 
     def _parse_create_query(self) -> exp.Expr:
         args: dict[str, Any] = {"this": self._expect_name("query")}
@@ -119,35 +127,45 @@ class CQLParser(StrictParser):
         return query
 
     def _parse_using(self, args: dict[str, Any]) -> bool:
+        token = self._curr
         if self._match(TokenType.USING):
-            args["format"] = self._expect_name("format")
-            return True
-        if self._match_text_seq("OPTIONS"):
-            args["options"] = self._parse_wrapped_csv(self._parse_option)
-            return True
-        return False
+            self._once(args, "format", token, self._expect_name("format"))
+        elif self._match_text_seq("OPTIONS"):
+            self._once(args, "options", token, self._parse_wrapped_csv(self._parse_option))
+        else:
+            return False
+        return True
 
     def _parse_option(self) -> exp.Expr:
-        words = []
-        while self._curr and self._curr.token_type not in (TokenType.STRING, TokenType.NUMBER, TokenType.EQ):
-            if self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
-                self.raise_error("Expected the option's value: OPTIONS (key 'value', …)")
-            words.append(self._curr.text)
-            self._advance()
+        """`path 'x'`, `kafka.bootstrap.servers = 'x'`, `'a key' 'x'`; a value is a text, a number, TRUE or FALSE."""
+        token = self._curr
+        if self._match(TokenType.STRING):
+            key = self._prev.text
+        else:
+            key = self._expect_name("option").name
+            while self._match(TokenType.DOT):
+                key += f".{self._expect_name('option').name}"
         self._match(TokenType.EQ)
-        value = self._parse_primary()
-        if not words or not isinstance(value, exp.Literal):
-            self.raise_error("Expected an option as key 'value'")
-        return self.expression(nodes.Option(this=exp.Literal.string("".join(words)), expression=value))
+        if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
+            self.raise_error("Expected the option's value: OPTIONS (key 'value', …)")
+        value = exp.Literal(this=self._prev.text, is_string=self._prev.token_type != TokenType.NUMBER)
+        option = nodes.Option(this=exp.Literal.string(key), expression=value)
+        return self.expression(option).update_positions(token)
 
     def _parse_column_list(self, what: str) -> list[exp.Expr]:
         if not self._match(TokenType.L_PAREN, advance=False):
             self.raise_error(f"Expected the columns of the {what}: (name TYPE, …)")
-        columns: list[exp.Expr] = self._parse_wrapped_csv(self._parse_field_def)
-        for column in columns:
-            if not isinstance(column, exp.ColumnDef) or not column.args.get("kind"):
-                self.raise_error("Expected a column as: name TYPE")
-        return columns
+        return self._parse_wrapped_csv(self._parse_column_definition)
+
+    def _parse_column_definition(self) -> exp.Expr:
+        token = self._curr
+        column = self._parse_field_def()
+        if not isinstance(column, exp.ColumnDef) or not column.args.get("kind"):
+            self.raise_error("Expected a column as: name TYPE", token)
+        assert column is not None
+        if column.args.get("constraints"):
+            self.raise_error("Constraints of a column are not part of the language; write only: name TYPE", token)
+        return column
 
     # ---- windows --------------------------------------------------------------------------------------------------
 
@@ -156,7 +174,7 @@ class CQLParser(StrictParser):
 
     def _parse_trailing_window(self, table: exp.Expr | None) -> exp.Expr | None:
         """The window may also stand behind the alias: `FROM s AS x [RANGE 1 MIN]`, `FROM (SELECT …) AS x [ROWS 3]`."""
-        if not isinstance(table, (exp.Table, exp.Subquery)) or not self._at_window():
+        if not isinstance(table, (exp.Table, exp.Subquery)) or not self._match(TokenType.L_BRACKET, advance=False):
             return table
         alias = table.args.get("alias")
         table.set("alias", None)
@@ -165,21 +183,21 @@ class CQLParser(StrictParser):
         return windowed
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if isinstance(this, exp.Table) and self._match(TokenType.L_BRACKET, advance=False):
+            return self._parse_window_behind(this)
         if self._at_window():
-            if isinstance(this, exp.Table):
-                return self._parse_window_behind(this)
             if isinstance(this, exp.Anonymous) and this.name.upper() == "WSTREAM":
-                return self.expression(nodes.OutputWindow(this=this, window=self._parse_window_spec()))
+                return self.expression(nodes.OutputWindow(this=this, window=self._parse_stream_window()))
         return super()._parse_bracket(this)
 
     def _parse_window_behind(self, source: exp.Expr) -> exp.Expr:
-        return self.expression(nodes.Windowed(this=source, window=self._parse_window_spec()))
+        return self.expression(nodes.Windowed(this=source, window=self._parse_stream_window()))
 
     def _at_window(self) -> bool:
         at_bracket = bool(self._curr) and self._curr.token_type == TokenType.L_BRACKET
         return at_bracket and self._word(1) in _WINDOW_WORDS
 
-    def _parse_window_spec(self) -> exp.Expr:
+    def _parse_stream_window(self) -> exp.Expr:
         token = self._curr
         self._match(TokenType.L_BRACKET)
         args: dict[str, Any] = {}
@@ -192,33 +210,29 @@ class CQLParser(StrictParser):
         else:
             args["kind"] = "ROWS"
             if self._match(TokenType.PARTITION_BY):
-                args["partition_by"] = self._parse_csv(lambda: self._expect_column())
+                args["partition_by"] = self._parse_csv(self._expect_column)
+                if self._word() != "ROWS":
+                    self.raise_error("Expected ROWS <count> behind the columns of PARTITION BY")
             if not self._match_text_seq("ROWS"):
-                self.raise_error("Expected ROWS <count>")
+                self.raise_error("Expected a window: RANGE, WINDOW, ROWS, PARTITION BY … ROWS or NOW")
             args["length"] = self._expect_count()
         amount = self._expect_count if args["kind"] == "ROWS" else self._parse_duration
         while not self._match(TokenType.R_BRACKET):
-            if self._match_text_seq("SLIDE"):
-                self._once(args, "slide", amount())
-            elif self._match_text_seq("OFFSET"):
-                self._once(args, "offset", amount())
-            elif self._match_text_seq("INTERNAL"):
-                self._once(args, "internal", True)
-            else:
+            key = self._word().lower()
+            if key not in ("slide", "offset", "internal"):
                 self.raise_error("Expected SLIDE, OFFSET, INTERNAL or ] in the window")
+            if key in args:
+                self.raise_error(f"{key.upper()} is given twice in one window")
+            self._advance()
+            args[key] = True if key == "internal" else amount()
         return self.expression(nodes.WindowSpec(**args)).update_positions(token)
-
-    def _once(self, args: dict[str, Any], key: str, value: Any) -> None:
-        if key in args:
-            self.raise_error(f"{key.upper()} is given twice in one window")
-        args[key] = value
 
     def _parse_duration(self) -> exp.Expr:
         number = self._expect_number("a duration such as 10 MIN, or a number of ticks")
         unit = None
         if (
             self._curr
-            and self._curr.token_type not in (TokenType.R_BRACKET, TokenType.SEMICOLON, TokenType.USING)
+            and self._curr.token_type not in _NO_UNITS
             and self._word() not in ("SLIDE", "OFFSET", "INTERNAL", "TIME", "SEQUENCE", "OPTIONS", "LATENESS")
         ):
             unit = exp.var(self._curr.text.upper()).update_positions(self._curr)
@@ -233,8 +247,8 @@ class CQLParser(StrictParser):
         negative = bool(self._match(TokenType.DASH))
         if not self._match(TokenType.NUMBER):
             self.raise_error(f"Expected {what}")
-        literal = exp.Literal.number(("-" if negative else "") + self._prev.text)
-        return literal.update_positions(token)
+        # Not Literal.number(), which makes a Neg of a negative number: the sign stays in the text.
+        return exp.Literal(this=("-" if negative else "") + self._prev.text, is_string=False).update_positions(token)
 
     # ---- stream operators -----------------------------------------------------------------------------------------
 
@@ -254,12 +268,24 @@ class CQLParser(StrictParser):
         if kind not in STREAM_OPERATORS or not self._match(TokenType.L_PAREN):
             self._retreat(start)
             return None
-        query = super()._parse_statement()
-        if not isinstance(query, exp.Query):
+        inner = self._curr
+        if not inner or inner.token_type not in _QUERY_STARTS:
             self.raise_error(f"Expected a query inside {kind}(…)")
+        query = self._parse_query()
+        if not isinstance(query, exp.Query):
+            self.raise_error(f"Expected a query inside {kind}(…)", inner)
         self._match_r_paren()
-        window = self._parse_window_spec() if self._at_window() else None
+        window = self._parse_stream_window() if self._at_window() else None
         return self.expression(nodes.StreamOperator(this=query, kind=kind, window=window)).update_positions(token)
+
+    def _parse_unary(self) -> exp.Expr | None:
+        # EXISTS (RSTREAM(SELECT …)): elsewhere an operator around a query reads as a function of a subquery.
+        if self._word() in STREAM_OPERATORS and self._word(1) == "(" and self._word(2) == "SELECT":
+            return self._parse_stream_operator()
+        return super()._parse_unary()
+
+    def _parse_wrapped_select(self, table: bool = False) -> exp.Expr | None:
+        return self._parse_stream_operator() or super()._parse_wrapped_select(table=table)
 
     # ---- small helpers --------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ def check_windows(sources: Sequence[Source], ast: exp.Expression) -> tuple[int |
             slides.setdefault((unit, source.window.slide), source)
     if len(slides) > 1:
         names = " and ".join(source.alias for source in slides.values())
-        raise _error(ast, f"all windows of one query slide alike, but those of {names} differ; give them the same SLIDE")
+        second = list(slides.values())[1]
+        raise _error(_node_of(ast, second), f"all windows of one query slide alike, but those of {names} differ; give them the same SLIDE")
     internal = [source for source in sources if source.window is not None and source.window.internal]
     if internal:
         _check_internal(sources, internal, ast)

@@ -49,7 +49,7 @@ class Scope:
 
     def _find(self, node: exp.Column) -> tuple[str, Column] | None:
         if node.args.get("db") or node.args.get("catalog"):
-            raise error(node, f"{node.sql('duckdb')}: a column is written as column or alias.column")
+            raise error(node, f"{node.sql('cql')}: a column is written as column or alias.column")
         name, table = node.name.lower(), node.table.lower()
         if table:
             if table not in self.items:

@@ -111,6 +111,16 @@ class StrictParser(DuckDBParser):
             return f"Expected at most {too_many[2]} arguments for the function, got {too_many[1]}"
         return message
 
+    def _parse_batch_statements(self, parse_method: Callable[[Any], Any], sep_first_statement: bool = True) -> list[Any]:
+        # sqlglot's own also reads, and drops, the ELSE and END of procedures.
+        statements = []
+        while self._chunk_index < len(self._chunks):
+            self._advance_chunk()
+            statements.append(parse_method(self))
+            if self._index < self._tokens_size:
+                self.raise_error(_UNEXPECTED)
+        return statements
+
     # ---- switched off: each leaves its keyword unread -------------------------------------------------------------
 
     def _parse_nothing(self, *args: Any, **kwargs: Any) -> None:
@@ -129,6 +139,27 @@ class StrictParser(DuckDBParser):
         if self._match_set(self.PLACEHOLDER_PARSERS):
             self.raise_error("Parameters are not part of the language; write the value itself", token)
         return None
+
+    def _parse_respect_or_ignore_nulls(self, this: exp.Expr | None) -> exp.Expr | None:
+        return this  # the keyword stays unread
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        found = super()._parse_in(this, alias)
+        if not found.expressions and found.args.get("query") is None:
+            self.raise_error("Expected values or a query: IN (1, 2), IN (SELECT …)", self._prev)
+        return found
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        if self._curr and self._curr.text.upper() in ("SYMMETRIC", "ASYMMETRIC"):
+            self.raise_error("Expected BETWEEN low AND high")
+        return super()._parse_between(this)
+
+    def _parse_type_size(self) -> exp.DataTypeParam | None:
+        token = self._curr
+        size = super()._parse_type_size()
+        if size is None or not (isinstance(size.this, exp.Literal) and size.this.is_int) or size.args.get("expression"):
+            self.raise_error("Expected a whole number as the size of the type", token)
+        return size
 
     # ---- lists without holes --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 from windrow.errors import BindError
 from windrow.language import literals, types
 from windrow.language.calls import Call, call
-from windrow.language.functions import FUNCTIONS, KINDS, suggestion
+from windrow.language.functions import FUNCTIONS, KINDS, NAMES, suggestion
 from windrow.language.positions import position
 from windrow.language.types import type_name
 
@@ -67,7 +67,7 @@ def infer(expression: exp.Expr, column_type: ColumnType, known: Known | None = N
             continue
         view = call(node)
         if view is None:
-            raise error(node, f"{_short(node)} cannot be used in a scalar expression")
+            raise error(node, _refusal(node))
         stack.append((node, depth, view))
         stack.extend((operand, depth + 1, None) for operand in reversed(view.operands))
     return type_of(expression)
@@ -86,6 +86,14 @@ def error(node: exp.Expr, message: str) -> BindError:
     """A BindError at the node's place."""
     line, column = position(node)
     return BindError(message, line=line, column=column)
+
+
+def _refusal(node: exp.Expr) -> str:
+    if isinstance(node, exp.Func) and not isinstance(node, exp.AggFunc | exp.Connector):
+        name = node.sql_name().lower()
+        if name not in NAMES:
+            return f"there is no function {name}{suggestion(name)}"
+    return f"{_short(node)} cannot be used in a scalar expression"
 
 
 def _short(node: exp.Expr) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+
+from sqlglot import exp
 
 from windrow.errors import BindError
 from windrow.language import nodes
@@ -54,6 +57,9 @@ def ticks(duration: nodes.Duration, *, timestamps: bool, what: str) -> int:
         if unit.name.upper() not in UNITS:
             raise fail(f"unknown time unit {unit.name}; use MICROSECOND, MILLISECOND, SECOND, MINUTE, HOUR or DAY")
         factor = UNITS[unit.name.upper()]
+    exponent = re.search(r"[eE]([-+]?\d+)$", text)
+    if exponent is not None and abs(int(exponent[1])) > 30:  # 1e999999999 as an exact number would fill the memory
+        raise fail(f"{text} is out of range; at most {MAX_DURATION} ticks")
     try:
         exact = Fraction(text.replace("_", "")) * factor
     except ValueError:
@@ -63,6 +69,20 @@ def ticks(duration: nodes.Duration, *, timestamps: bool, what: str) -> int:
     if abs(exact.numerator) > MAX_DURATION:
         raise fail(f"{text} is too long; at most {MAX_DURATION} ticks")
     return exact.numerator
+
+
+def duration_from_text(text: str, *, what: str) -> nodes.Duration:
+    """A duration that is given from Python rather than in a query.
+
+    >>> duration_from_text("2 seconds", what="lateness").sql("cql")
+    '2 SECONDS'
+    """
+    match = re.fullmatch(r"\s*([-+]?\w[\w.]*?)\s*([a-zA-Zµ]*)\s*", text)
+    if match is None:
+        raise BindError(f"{what}: expected a duration such as '2 seconds', found {text!r}")
+    number, unit = match.groups()
+    # Not Literal.number(), which makes a Neg of a negative number.
+    return nodes.Duration(this=exp.Literal(this=number, is_string=False), unit=exp.var(unit.upper()) if unit else None)
 
 
 def duration_text(length: int, *, timestamps: bool) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windrow.aggregates import Aggregate
+from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.synopses.share_group import ComponentSpec, ShareGroup
 from windrow.windows.grid import Grid, edges_of
@@ -65,6 +66,8 @@ class Slice:
     members: list[Member] = field(default_factory=list)
     group: ShareGroup | None = None
     _values: list[Program] = field(default_factory=list)
+    _idle: set[int] = field(default_factory=set)
+    """Value columns that no member uses: they are not evaluated, and know nothing of what passes meanwhile."""
     _since: list[int] = field(default_factory=list)
     """Per component place: from when on it knows every tuple."""
     _forgotten: int = BEGINNING
@@ -87,12 +90,16 @@ class Slice:
         for term in member.terms:
             places = []
             for spec in self._specs(term):
-                known = spec in self.group.specs
                 (place,) = self.group.add_components([spec])
-                if not known:
+                if place == len(self._since):
                     self._since.append(fresh)
                 places.append(place)
             positions.append(tuple(places))
+        for column in self._used_columns([member]) & self._idle:
+            self._idle.discard(column)
+            for place, spec in enumerate(self.group.specs):
+                if spec.column == column:
+                    self._since[place] = fresh
         self.group.set_grid(grid)
         member.positions = tuple(positions)
         reused = max([self._forgotten, *(self._since[place] for places in positions for place in places)])
@@ -104,6 +111,7 @@ class Slice:
         self.members.remove(member)
         if not self.members or self.group is None:
             return
+        self._idle = set(range(len(self._values))) - self._used_columns(self.members)
         # While a member still looks back to its beginning, its edge must stay on the grid.
         settled = all(one.since == BEGINNING or (one.oldest_needed or BEGINNING) >= one.since for one in self.members)
         if settled:
@@ -117,21 +125,43 @@ class Slice:
             column = self._values.index(term.value)
         return [ComponentSpec(component, column, self.synopsis) for component in term.aggregate.components]
 
+    def _used_columns(self, members: Sequence[Member]) -> set[int]:
+        programs = {term.value for member in members for term in member.terms}
+        return {column for column, program in enumerate(self._values) if program in programs}
+
     # ---- rows in --------------------------------------------------------------------------------------------------
 
-    def insert(self, context: Context, ts: NDArray[np.int64]) -> None:
-        """One pass of a batch: the rows that satisfy the predicate go into the panes."""
+    def insert(self, context: Context, ts: NDArray[np.int64]) -> dict[Member, QueryError]:
+        """One pass of a batch: the rows that satisfy the predicate go into the panes.
+
+        Gives the members that cannot go on, because a value of theirs fails for some row; the others are served.
+        """
         assert self.group is not None
         kept: NDArray[np.bool_] | None = None
-        if self.predicate is not None:
-            kept = pc.fill_null(context.value(self.predicate), False).to_numpy(zero_copy_only=False)
-            if kept.all():
-                kept = None
-            elif not kept.any():
-                return
-        keys = list(_filtered(context, self.keys, kept))
-        values = list(_filtered(context, self._values, kept))
+        try:
+            if self.predicate is not None:
+                kept = pc.fill_null(context.value(self.predicate), False).to_numpy(zero_copy_only=False)
+                if not kept.any():
+                    return {}
+                if kept.all():
+                    kept = None
+            mask = None if kept is None else pa.array(kept)
+            keys = [_filtered(context.value(key, kept), mask) for key in self.keys]
+        except QueryError as error:
+            return dict.fromkeys(self.members, error)
+        failed: dict[Member, QueryError] = {}
+        values: list[pa.Array | None] = []
+        for column, program in enumerate(self._values):
+            value = None
+            if column not in self._idle:
+                try:
+                    value = _filtered(context.value(program, kept), mask)
+                except QueryError as error:
+                    users = [one for one in self.members if program in {term.value for term in one.terms}]
+                    failed.update(dict.fromkeys(users, error))
+            values.append(value)
         self.group.insert(ts if kept is None else ts[kept], keys, values)
+        return failed
 
     # ---- time passes ----------------------------------------------------------------------------------------------
 
@@ -145,15 +175,13 @@ class Slice:
         assert self.group is not None
         needed = [member.oldest_needed for member in self.members]
         known = [edge for edge in needed if edge is not None]
-        if known and len(known) == len(needed):  # otherwise a member has not started yet
-            self._forgotten = max(self._forgotten, min(known))
-            self.group.expire(self._forgotten)
+        if not known or len(known) < len(needed):
+            return  # a member has not started yet
+        edges, edge = self.group.closed_edges, min(known)
+        if len(edges) and edges[0] <= edge:
+            self._forgotten = edge
+            self.group.expire(edge)
 
 
-def _filtered(
-    context: Context, programs: Sequence[Program], kept: NDArray[np.bool_] | None
-) -> Iterator[pa.Array]:
-    mask = None if kept is None else pa.array(kept)
-    for program in programs:
-        value = context.value(program, kept)
-        yield value if mask is None else value.filter(mask)
+def _filtered(value: pa.Array, mask: pa.Array | None) -> pa.Array:
+    return value if mask is None else value.filter(mask)

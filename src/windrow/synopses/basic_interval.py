@@ -30,7 +30,7 @@ class BasicInterval(Synopsis):
         rows[:, :, width:] = matrix.identity[None, :, None]
         matrix.stop += len(order)
 
-    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:  # noqa: PLR0917
+    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:
         """Two stacks over all windows of the call."""
         matrix, start = self._matrix, self._matrix.start
         op, identity = self.component.op, matrix.identity

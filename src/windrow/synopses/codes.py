@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from windrow.aggregates import columns
 from windrow.aggregates.extremes import ordered, unordered
 from windrow.kernels import hashing
-from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.synopses.scratch import scratch
 
 DIRECT = 1 << 17
@@ -73,6 +73,7 @@ class IntCodes:
 
     def encode_ints(self, values: NDArray[Any], name: str = "codes") -> Codes:
         """The code of each value; int32 and int64 are taken as they are. Valid until the next call for `name`."""
+        values = frozen(values)
         codes = scratch(name, len(values))
         done = 0
         while True:

@@ -141,7 +141,7 @@ class Dense(Layout):
         offsets = self.counts.count_present(first, last, groups)
         return offsets, self.counts.list_present(first, last, groups, offsets)
 
-    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:  # noqa: PLR0917
+    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """From the synopsis of the component."""
         one = self.tracked[number]
         out = np.empty((len(one.component.dtypes), int(offsets[-1])), np.int64)

@@ -71,7 +71,7 @@ class Layout(ABC):
         """Offsets [windows + 1], and the groups of each window, ascending."""
 
     @abstractmethod
-    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:  # noqa: PLR0917
+    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """The words [words, rows] of a component for the groups present in each window."""
 
     @abstractmethod

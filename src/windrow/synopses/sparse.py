@@ -186,7 +186,7 @@ class Sparse(Layout):
         kernels.list_present_cells(self._bounds, self._live_gids(), first, last, groups, offsets, present)
         return offsets, present[: offsets[-1]]
 
-    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:  # noqa: PLR0917
+    def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """Sliding sums for what can be subtracted, a scan of the cells for the rest."""
         one = self.tracked[number]
         out = np.empty((len(one.component.dtypes), int(offsets[-1])), np.int64)

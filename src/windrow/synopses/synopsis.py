@@ -104,7 +104,7 @@ class Synopsis(ABC):
     _extra_rows: ClassVar[int] = 0
 
     @abstractmethod
-    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:  # noqa: PLR0917
+    def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:
         """The hot path: window i over panes first[i]..last[i]-1 writes out[:, offsets[i]:offsets[i+1]].
 
         Those are the partials of the groups present[offsets[i]:offsets[i+1]], or of all groups if they are that many.

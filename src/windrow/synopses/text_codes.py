@@ -66,7 +66,8 @@ class TextEncoder(Encoder):
             return codes
         long = values.type in _LONG
         _, offsets, data = values.buffers()
-        where = np.frombuffer(offsets, np.int64 if long else np.int32)[values.offset : values.offset + len(values) + 1]
+        width = np.dtype(np.int64 if long else np.int32)
+        where = np.frombuffer(offsets, width, len(values) + 1, values.offset * width.itemsize)
         content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
         done, before = 0, self._count
         while True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -20,10 +20,19 @@ class Feed:
 
     table: pa.Table
     times: list[int]
+    _partitions: dict[tuple[str, ...], list[tuple[str, ...]]] = field(default_factory=dict, repr=False, compare=False)
 
     def before(self, tau: int) -> int:
         """How many tuples have come up to and including τ."""
         return bisect_right(self.times, tau)
+
+    def partitions(self, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Which partition each tuple belongs to, found once."""
+        if columns not in self._partitions:
+            # repr: NULL is a partition of its own, and so is NaN, which Python does not find equal to itself.
+            rows = self.table.select(list(columns)).to_pylist()
+            self._partitions[columns] = [tuple(repr(value) for value in row.values()) for row in rows]
+        return self._partitions[columns]
 
     def take(self, positions: Sequence[int]) -> pa.Table:
         """The tuples at these positions."""
@@ -62,14 +71,12 @@ def slid(count: int, window: RowsWindow, *, ended: bool) -> int:
 
 
 def _held_per_partition(feed: Feed, window: RowsWindow, arrived: int) -> list[int]:
-    keys = feed.table.select(list(window.partition_by)).to_pylist()
+    keys = feed.partitions(window.partition_by)
     seen: dict[tuple[str, ...], int] = {}
     result = []
     for position in range(arrived - 1, -1, -1):
-        # repr: NULL is a partition of its own, and so is NaN, which Python does not find equal to itself.
-        key = tuple(repr(value) for value in keys[position].values())
-        newer = seen.get(key, 0)
-        seen[key] = newer + 1
+        newer = seen.get(keys[position], 0)
+        seen[keys[position]] = newer + 1
         if window.offset <= newer < window.offset + window.count:
             result.append(position)
     return result[::-1]
