@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,13 @@ from windrow.aggregates import aggregate
 from windrow.errors import InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
 from windrow.input import conform, timestamps
+from windrow.kernels.memory import pooled
+from windrow.kernels.prefix import repeat_ticks
 from windrow.language.catalog import Stream
 from windrow.language.positions import position
 from windrow.language.units import duration_text
 from windrow.operators.answer import AnswerRows
+from windrow.parallel import each
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term
 from windrow.synopses.registry import chosen, reason
@@ -31,8 +35,10 @@ from windrow.windows.watermark import Watermark
 
 MAX_DUE_TIMES = 20_000_000
 """Answers that one batch may make due in one query: a timestamp of the year 9999 must not exhaust the memory."""
-LOOKUP_ROWS = 8_000_000
+LOOKUP_ROWS = 4_000_000
 """Windows times groups that are looked up at once."""
+PARALLEL_ROWS = 50_000
+"""Below this, handing work to threads costs more than it saves."""
 
 
 @dataclass(eq=False)
@@ -64,6 +70,12 @@ class RunningQuery:
         """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
         return None if self.member.since == BEGINNING else self.member.since
 
+    @property
+    def reach(self) -> int:
+        """How far behind τ its windows begin."""
+        assert self.member.window.reach is not None
+        return self.member.window.reach
+
     def add(self, batch: pa.RecordBatch) -> None:
         """Keep the rows of some due times."""
         if batch.num_rows:
@@ -84,6 +96,10 @@ class RunningStream:
     late_rows: int = 0
     batches: int = 0
     finished: bool = False
+
+
+Due: TypeAlias = tuple[RunningQuery, NDArray[np.int64]]
+"""A query and the instants at which it is to be answered."""
 
 
 class Engine:
@@ -187,15 +203,15 @@ class Engine:
             return
         oldest, newest = int(ts.min()), int(ts.max())
         context = Context.of(table.combine_chunks())
-        failed: list[QueryError] = []
-        for part in list(running.slices.values()):
-            stopped = part.insert(context, ts)
-            if stopped:
-                failed += [
-                    self._stop(running, query, stopped[query.member])
-                    for query in self._queries_of(running, part)
-                    if query.member in stopped
-                ]
+        parts = list(running.slices.values())
+        stopped = each(lambda part: part.insert(context, ts), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
+        failed = [
+            self._stop(running, query, reasons[query.member])
+            for part, reasons in zip(parts, stopped, strict=True)
+            if reasons
+            for query in self._queries_of(running, part)
+            if query.member in reasons
+        ]
         for query in running.queries.values():
             if query.member.next_due is None and newest > query.member.since:
                 seen = oldest if oldest > query.member.since else int(ts[ts > query.member.since].min())
@@ -253,29 +269,35 @@ class Engine:
 
     def _answer(self, running: RunningStream, watermark: int | None) -> list[QueryError]:
         """Answer everything that is due; a watermark of None is the end of the input."""
-        failed: list[QueryError] = []
-        for part in list(running.slices.values()):
-            mark = watermark
-            if mark is None:
-                newest = running.watermark.newest
-                if newest is None:
-                    continue
-                assert part.group is not None
-                mark = max(part.group.grid.ceil(newest), running.watermark.value or newest)
-            part.close(mark)
-            due: list[tuple[RunningQuery, NDArray[np.int64]]] = []
-            for query in self._queries_of(running, part):
-                taus = self._due(running, query, watermark)
-                if len(taus):
-                    due.append((query, taus))
-            failed += self._answer_slice(running, part, due)
-            part.forget()
+        if running.watermark.newest is None:
+            return []
+        parts = [(part, self._queries_of(running, part)) for part in running.slices.values()]
+        size = sum(part.group.groups * len(queries) for part, queries in parts if part.group is not None)
+        failed = each(
+            lambda item: self._answer_part(running.watermark, *item, watermark),
+            parts,
+            worthwhile=size >= PARALLEL_ROWS,
+        )
+        return [self._stop(running, query, error) for pairs in failed for query, error in pairs.items()]
+
+    def _answer_part(
+        self, mark: Watermark, part: Slice, queries: list[RunningQuery], watermark: int | None
+    ) -> dict[RunningQuery, QueryError]:
+        """Close the slice's panes, answer its queries, forget what is behind them; touches nothing but the slice."""
+        assert part.group is not None and mark.newest is not None and mark.value is not None
+        part.close(watermark if watermark is not None else max(part.group.grid.ceil(mark.newest), mark.value))
+        due = []
+        for query in queries:
+            taus = self._due(mark, query, watermark)
+            if len(taus):
+                due.append((query, taus))
+        failed = self._answer_due(part, due)
+        part.forget()
         return failed
 
-    def _due(self, running: RunningStream, query: RunningQuery, watermark: int | None) -> NDArray[np.int64]:
+    def _due(self, mark: Watermark, query: RunningQuery, watermark: int | None) -> NDArray[np.int64]:
         """The due times that the watermark has reached since the last call."""
         member, slide = query.member, query.plan.slide
-        mark = running.watermark
         until = watermark
         if until is None:
             assert mark.newest is not None and mark.value is not None
@@ -287,51 +309,44 @@ class Engine:
         if member.next_due > until:
             return np.empty(0, np.int64)
         count = (until - member.next_due) // slide + 1
-        assert query.slice.group is not None and member.window.length is not None
+        assert query.slice.group is not None
         edges = query.slice.group.closed_edges
         if query.plan.keys and count > 2 * len(edges) + 16:
-            reach = member.window.length + member.window.offset
-            taus = due_times_with_panes(member.next_due, until, slide, edges, reach, member.window.offset)
+            taus = due_times_with_panes(member.next_due, until, slide, edges, query.reach, member.window.offset)
         else:
             taus = due_times(member.next_due, until, slide)
         query.due += count
         member.next_due = last_due(until, slide) + slide
         return taus
 
-    def _answer_slice(
-        self, running: RunningStream, part: Slice, due: list[tuple[RunningQuery, NDArray[np.int64]]]
-    ) -> list[QueryError]:
+    def _answer_due(self, part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
         """Queries with the same aggregates are looked up together, whatever their windows (thesis 8.3.1)."""
-        failed: list[QueryError] = []
-        alike: dict[tuple[object, ...], list[tuple[RunningQuery, NDArray[np.int64]]]] = defaultdict(list)
+        alike: dict[tuple[object, ...], list[Due]] = defaultdict(list)
         assert part.group is not None
         most = max(1, LOOKUP_ROWS // max(1, part.group.groups))
         for query, taus in due:
             names = tuple(term.aggregate.name for term in query.member.terms)
             for start in range(0, len(taus), most):
                 alike[names, query.member.positions].append((query, taus[start : start + most]))
+        failed: dict[RunningQuery, QueryError] = {}
         for together in alike.values():
             while together:
                 size, count = 0, 0
                 while count < len(together) and (not count or size + len(together[count][1]) <= most):
                     size += len(together[count][1])
                     count += 1
-                failed += self._look_up(running, part, together[:count])
+                failed |= self._look_up(part, [one for one in together[:count] if one[0] not in failed])
                 together = together[count:]
         return failed
 
-    def _look_up(
-        self, running: RunningStream, part: Slice, due: list[tuple[RunningQuery, NDArray[np.int64]]]
-    ) -> list[QueryError]:
+    def _look_up(self, part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
+        """One lookup for all these windows; then each query makes its answer rows of its part."""
+        if not due:
+            return {}
         began = perf_counter()
         assert part.group is not None
         ends = np.concatenate([taus - query.member.window.offset for query, taus in due])
-        starts = np.concatenate(
-            [
-                np.maximum(taus - (query.member.window.offset + (query.member.window.length or 0)), query.member.since)
-                for query, taus in due
-            ]
-        )
+        starts = np.concatenate([np.maximum(taus - query.reach, query.member.since) for query, taus in due])
         member = due[0][0].member
         places = [place for term in member.positions for place in term]
         found = part.group.lookup(starts, ends, places)
@@ -343,28 +358,32 @@ class Engine:
                 for term, term_places in zip(member.terms, member.positions, strict=True)
             ]
         except QueryError as error:
-            if len(due) > 1:  # find out whose window it was, so that only that query stops
-                return [one for alone in due for one in self._look_up(running, part, [alone])]
-            return [self._stop(running, due[0][0], error)]
-        failed: list[QueryError] = []
+            if len(due) == 1:
+                return {due[0][0]: error}
+            # Find out whose window it was, so that only that query stops.
+            failed: dict[RunningQuery, QueryError] = {}
+            for alone in due:
+                if alone[0] not in failed:
+                    failed |= self._look_up(part, [alone])
+            return failed
+        columns = {f"key_{i}": array for i, array in enumerate(keys)}
+        columns.update({f"aggregate_{i}": array for i, array in enumerate(values)})
+        ticks = pooled(len(found), np.int64)
+        repeat_ticks(np.concatenate([taus for _, taus in due]), found.offsets, ticks)
+        time = pa.array(ticks).view(due[0][0].rows.schema.field(0).type)
         spent = perf_counter() - began
+        failed = {}
         window = 0
         for query, taus in due:
             began = perf_counter()
             offsets = found.offsets[window : window + len(taus) + 1]
             window += len(taus)
             start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
+            mine = {name: array.slice(start, length) for name, array in columns.items()}
             try:
-                query.add(
-                    query.rows.rows(
-                        taus,
-                        offsets,
-                        [array.slice(start, length) for array in keys],
-                        [array.slice(start, length) for array in values],
-                    )
-                )
+                query.add(query.rows.rows(time.slice(start, length), offsets, mine))
             except QueryError as error:
-                failed.append(self._stop(running, query, error))
+                failed[query] = error
             query.seconds += perf_counter() - began + spent * length / max(1, len(found))
         return failed
 

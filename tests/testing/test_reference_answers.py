@@ -156,11 +156,16 @@ class TestFrequent:
         """
         check("SELECT FREQUENT(v, 2) AS f FROM s [RANGE 5 SLIDE 5]", expected, s=self.s)
 
-    def test_sub_windows_are_left_open(self, check):
+    def test_sub_windows_are_left_open(self, check, reference):
         # (0, 5] a a b: a 2, b 1, δ = 1;  (5, 10] b b c: b 2, c 1, δ = 1
         s = "ts | v\n1 | a\n2 | a\n5 | b\n6 | b\n7 | b\n8 | c"
         expected = "_time | f\n5 | [{'value': 'a', 'count': 2}]\n10 | [{'value': 'b', 'count': 3}]"
-        check("SELECT FREQUENT(v, 2) AS f FROM s [RANGE 10 SLIDE 5]", expected, s=s)
+        query = "SELECT FREQUENT(v, 2) AS f FROM s [RANGE 10 SLIDE 5]"
+        check(query, expected, s=s)
+        # They count back from τ: at 9 (-1, 4] has a 2 and δ = 0, (4, 9] b 3, c 1 and δ = 1.
+        built = reference(query, s=s)
+        answers = [built.answer(tau)["f"].to_pylist()[0] for tau in (9, 10)]
+        assert [[item["value"] for item in answer] for answer in answers] == [["b", "a"], ["b"]]
 
     def test_nothing_may_be_frequent(self, check):
         check("SELECT FREQUENT(v, 1) AS f FROM s [RANGE 5 SLIDE 5]", "_time | f\n5 | []", s="ts | v\n1 | a\n2 | b")

@@ -86,7 +86,7 @@ class TestInternal:
     def test_the_first_external_window_that_drops_a_constituent_takes_back(self, check):
         # t of 2 leaves at 2 + 1 + 6 (its window is one tick behind), u of 2 at 2 + 5
         query = "SELECT s.a FROM s [RANGE 3 INTERNAL], t [RANGE {} OFFSET 1], u [RANGE 5] WHERE s.a = t.a AND s.a = u.a"
-        world = {"s": "ts | a\n1 | 1", "t": "ts | a\n2 | 1", "u": "ts | a\n2 | 1", "until": 20}
+        world = {"s": "ts | a\n1 | 1\n5 | 9", "t": "ts | a\n2 | 1", "u": "ts | a\n2 | 1", "until": 20}
         check(query.format(6), "_time | _change | a\n3 | + | 1\n7 | - | 1", **world)
         check(query.format(3), "_time | _change | a\n3 | + | 1\n6 | - | 1", **world)
 
@@ -122,8 +122,8 @@ class TestWstream:
         check(query, expected, s=S, t=t)
 
     def test_all_input_windows_count_as_internal(self, check):
-        query = "Wstream(SELECT t.ts AS t FROM s [RANGE 9 INTERNAL], t [RANGE 3] WHERE s.a = t.a) [ROWS 5]"
-        # Under the external [RANGE 3] the result of 2 goes at 5, but it stays among the last five results.
+        query = "Wstream(SELECT t.ts AS t FROM s [RANGE 9 INTERNAL], t [ROWS 1] WHERE s.a = t.a) [ROWS 5]"
+        # Under the external [ROWS 1] the result of 2 goes at 6, but it stays among the last five results.
         expected = "_time | _change | t\n2 | + | 2\n6 | + | 6"
         check(query, expected, s="ts | a\n1 | 1", t="ts | a\n2 | 1\n6 | 1")
 

@@ -18,6 +18,7 @@ from windrow.aggregates.component import Component, Kind
 from windrow.aggregates.count import Count, CountRows
 from windrow.aggregates.extremes import Max, MaxText, Min, MinText, restored
 from windrow.aggregates.moments import Moments
+from windrow.kernels.memory import pooled
 
 Words: TypeAlias = Sequence[Sequence[NDArray[Any]]]
 """The typed words of each component, all of the same length."""
@@ -131,7 +132,8 @@ def _avg(name: str, kind: pa.DataType) -> Aggregate:
         else:
             top = total[0]
         nothing = _nothing(count)
-        answers = np.true_divide(top, count if nothing is None else np.maximum(count, 1))
+        answers = pooled(len(count), np.float64)
+        np.true_divide(top, count if nothing is None else np.maximum(count, 1), out=answers)
         return pa.array(answers if scale == 1.0 else answers / scale, mask=nothing)
 
     return Aggregate(name, (component, Count()), pa.float64(), Kind.ALGEBRAIC, lower)

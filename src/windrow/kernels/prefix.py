@@ -71,3 +71,12 @@ def list_present(prefixes: Ints, first: Ints, last: Ints, groups: int, offsets: 
                 at += upper[g] != lower[g]
                 if at == end:
                     break
+
+
+@kernel
+def repeat_ticks(ticks: Ints, offsets: Ints, out: Ints) -> None:
+    """out[offsets[i]:offsets[i+1]] = ticks[i]."""
+    for i in range(ticks.size):
+        tick = ticks[i]
+        for k in range(offsets[i], offsets[i + 1]):
+            out[k] = tick

@@ -338,6 +338,7 @@ class _Binder:
             raise error(select, "the select list is empty")
         columns: list[Column] = []
         taken: set[str] = set()
+        repeated: dict[str, int] = {}
         named: list[exp.Expression] = []
         for projection in select.expressions:
             value = projection.this if isinstance(projection, exp.Alias) else projection
@@ -350,10 +351,10 @@ class _Binder:
                 if name.lower() in taken:
                     raise error(projection.args["alias"], f"two output columns are named {name}; rename one of them")
             else:
-                name, suffix = written, 0
+                name = written
                 while name.lower() in taken:
-                    suffix += 1
-                    name = f"{written}_{suffix}"
+                    repeated[written] = repeated.get(written, 0) + 1
+                    name = f"{written}_{repeated[written]}"
             if name.lower() in RESERVED_COLUMNS:
                 place = projection.args["alias"] if isinstance(projection, exp.Alias) else projection
                 raise error(place, f"the output name {name} is reserved; rename the column with AS")

@@ -19,8 +19,8 @@ from windrow.language.units import UNITS
 
 MAX_TEXT = 1_000_000
 """Characters in one text; a script that long is generated, and can be given in pieces."""
-MAX_DIGITS = 400
-"""Characters of one number: no DOUBLE needs more, and Python refuses to convert thousands."""
+MAX_WORD = 400
+"""Characters of one name or number: no DOUBLE needs more digits, and Python refuses to convert thousands of them."""
 MAX_NESTING = 100
 """Levels of parentheses, brackets and CASE; sqlglot parses them by recursion."""
 MAX_DEPTH = 250
@@ -151,9 +151,10 @@ def _tokens(text: str) -> list[Token]:
         if depth > MAX_NESTING:
             line, column = line_and_column(text, token.start)
             raise SyntaxError(_TOO_DEEP, line=line, column=column)
-        if token.token_type == TokenType.NUMBER and len(token.text) > MAX_DIGITS:
+        if len(token.text) > MAX_WORD and token.token_type != TokenType.STRING:
             line, column = line_and_column(text, token.start)
-            raise SyntaxError(f"the number has {len(token.text)} characters; at most {MAX_DIGITS} are taken", line=line, column=column)
+            reason = f"the name or number has {len(token.text):,} characters; at most {MAX_WORD} are taken"
+            raise SyntaxError(reason, line=line, column=column)
         if token.token_type == TokenType.VAR and previous is not None and previous.end + 1 == token.start:
             if previous.token_type == TokenType.NUMBER and token.text.upper() not in UNITS:
                 line, column = line_and_column(text, previous.start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,42 +28,39 @@ class AnswerRows:
     limit: int | None
     offset: int
     schema: pa.Schema
-    time: str
-    """The type of `_time`, as the stream's time column has it."""
+    plain: tuple[str, ...] | None
+    """The columns to hand out when there is nothing to compute."""
 
     @classmethod
     def of(cls, plan: PeriodicAggregate, compiler: Compiler) -> AnswerRows:
         """Compile the parts of a plan that come after the aggregates."""
         time_type = types.to_arrow(plan.stream.column(plan.stream.time).type)
         columns = [(column.name, types.to_arrow(column.type)) for column in plan.columns]
+        outputs = tuple(compiler.compile(output) for output in plan.outputs)
+        names = tuple(program.column for program in outputs if program.column is not None)
+        ordinary = plan.having is None and not plan.order and plan.limit is None and not plan.offset
         return cls(
-            tuple(compiler.compile(output) for output in plan.outputs),
+            outputs,
             None if plan.having is None else compiler.compile(plan.having),
             tuple((compiler.compile(term.value), term.descending, term.nulls_first) for term in plan.order),
             plan.limit,
             plan.offset,
             pa.schema([(TIME, time_type), *columns]),
-            TIME,
+            names if ordinary and len(names) == len(outputs) else None,
         )
 
-    def rows(
-        self, taus: NDArray[np.int64], offsets: NDArray[np.int64], keys: Sequence[pa.Array], values: Sequence[pa.Array]
-    ) -> pa.RecordBatch:
-        """The answer of several windows: rows offsets[i] … offsets[i+1]-1 belong to τ = taus[i]."""
-        length = int(offsets[-1] - offsets[0])
-        counts = np.diff(offsets)
-        columns = {f"key_{i}": array for i, array in enumerate(keys)}
-        columns.update({f"aggregate_{i}": array for i, array in enumerate(values)})
-        time = _ticks(taus if (counts == 1).all() else np.repeat(taus, counts), self.schema.field(0).type)
-        context = Context(columns, length)
+    def rows(self, time: pa.Array, offsets: NDArray[np.int64], columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """The answer of several windows: rows offsets[i] … offsets[i+1]-1 (from offsets[0] on) belong to window i."""
+        if self.plain is not None:
+            return self._batch([time, *(columns[name] for name in self.plain)])
+        context = Context(columns, len(time))
         kept: NDArray[np.bool_] | None = None
         if self.having is not None:
             kept = pc.fill_null(context.value(self.having), False).to_numpy(zero_copy_only=False)
-        arrays = [time, *(context.value(program, kept) for program in self.outputs)]
-        batch = pa.RecordBatch.from_arrays([self._typed(a, i) for i, a in enumerate(arrays)], schema=self.schema)
+        batch = self._batch([time, *(context.value(program, kept) for program in self.outputs)])
         if not self.terms and self.limit is None and not self.offset:
             return batch if kept is None else batch.filter(pa.array(kept))
-        windows = np.repeat(np.arange(len(taus)), counts)
+        windows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         sort_keys = [SortKey(context.value(program, kept), desc, first) for program, desc, first in self.terms]
         # Ties are broken by the output columns, so that an answer never depends on how the input was cut.
         sort_keys += [SortKey(array) for array in batch.columns[1:]]
@@ -74,10 +71,9 @@ class AnswerRows:
             chosen = chosen[limit(windows[chosen], self.limit, self.offset)]
         return batch.take(pa.array(chosen))
 
-    def _typed(self, array: pa.Array, index: int) -> pa.Array:
-        wanted = self.schema.field(index).type
-        return array if array.type == wanted else array.cast(wanted)
-
-
-def _ticks(taus: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    return pa.array(taus, pa.int64()).view(kind)
+    def _batch(self, arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+        typed = [
+            array if array.type == field.type else array.cast(field.type)
+            for array, field in zip(arrays, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(typed, schema=self.schema)

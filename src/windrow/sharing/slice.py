@@ -77,10 +77,11 @@ class Slice:
     def add(self, member: Member, newest: int | None) -> None:
         """Merge a query into the slice; it uses whatever panes exist (thesis 8.2). `newest` is the stream's last ts."""
         old = self.group.grid if self.group is not None else None
-        grid = Grid.of([edge for one in (*self.members, member) for edge in one.progressions])
-        covered = old is not None and old.covers(member.progressions)
-        if covered and old is not None:
-            grid = old
+        if old is not None and old.covers(member.progressions):
+            grid, covered = old, True
+        else:
+            grid = Grid.of({edge for one in (*self.members, member) for edge in one.progressions})
+            covered = False
         # Tuples that came before this moment are in no pane of the new grid or of a new component.
         fresh = BEGINNING if newest is None else grid.ceil((old or grid).ceil(newest))
         if self.group is None:
@@ -115,7 +116,7 @@ class Slice:
         # While a member still looks back to its beginning, its edge must stay on the grid.
         settled = all(one.since == BEGINNING or (one.oldest_needed or BEGINNING) >= one.since for one in self.members)
         if settled:
-            self.group.set_grid(Grid.of([edge for one in self.members for edge in one.progressions]))
+            self.group.set_grid(Grid.of({edge for one in self.members for edge in one.progressions}))
 
     def _specs(self, term: Term) -> list[ComponentSpec]:
         column = None

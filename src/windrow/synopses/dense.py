@@ -14,6 +14,7 @@ from windrow.aggregates import Component
 from windrow.aggregates.count import CountRows
 from windrow.kernels.accumulate import count_cells, count_slots
 from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.memory import pooled
 from windrow.synopses.layout import Layout
 from windrow.synopses.matrix import spare
 from windrow.synopses.open_panes import FEWEST_SLOTS, Accumulators
@@ -144,7 +145,7 @@ class Dense(Layout):
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """From the synopsis of the component."""
         one = self.tracked[number]
-        out = np.empty((len(one.component.dtypes), int(offsets[-1])), np.int64)
+        out = pooled((len(one.component.dtypes), int(offsets[-1])), np.int64)
         one.closed.answer(first, last, groups, offsets, present, out)
         return out
 

@@ -54,6 +54,13 @@ class Groups:
 
     def keys(self, gids: Any) -> list[pa.Array]:
         """The key columns of these groups, in the declared types."""
+        if len(gids) > 2 * len(self):
+            # Many windows: decode each group once, and let Arrow copy the values (its allocator re-uses memory).
+            chosen = pa.array(gids)
+            return [column.take(chosen) for column in self._decode(np.arange(len(self)))]
+        return self._decode(gids)
+
+    def _decode(self, gids: Any) -> list[pa.Array]:
         found: list[pa.Array] = []
         for column, pairs in zip(self._columns[:0:-1], self._pairs[::-1], strict=True):
             both = pairs.values(gids)

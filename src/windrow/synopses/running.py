@@ -13,6 +13,7 @@ import numpy as np
 from windrow.aggregates import Component, Subtractable
 from windrow.kernels import prefix
 from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.memory import pooled
 from windrow.synopses.synopsis import Synopsis
 
 
@@ -55,7 +56,7 @@ class Running(Synopsis):
 
     def list_present(self, first: Ints, last: Ints, groups: int, offsets: Ints) -> Codes:
         """For a row count: the groups that have rows in each window, ascending."""
-        present = np.empty(int(offsets[-1]), np.int32)
+        present = pooled(int(offsets[-1]), np.int32)
         start = self._matrix.start
         prefix.list_present(self._matrix.data, first + start, last + start, groups, offsets, present)
         return present

@@ -17,6 +17,7 @@ from windrow.aggregates.count import CountRows
 from windrow.kernels import cells as kernels
 from windrow.kernels.accumulate import count_slots
 from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.memory import pooled
 from windrow.synopses.basic_interval import BasicInterval
 from windrow.synopses.codes import IntCodes
 from windrow.synopses.dense import Dense
@@ -189,7 +190,7 @@ class Sparse(Layout):
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """Sliding sums for what can be subtracted, a scan of the cells for the rest."""
         one = self.tracked[number]
-        out = np.empty((len(one.component.dtypes), int(offsets[-1])), np.int64)
+        out = pooled((len(one.component.dtypes), int(offsets[-1])), np.int64)
         cells = one.closed.data[one.closed.start : one.closed.stop]
         where = (self._bounds, self._live_gids(), cells, first, last, groups)
         if one.subtract:
