@@ -11,43 +11,45 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TypeVar
-
-import pyarrow as pa
 
 import windrow
 from benchmarks.many_queries import floor
 from benchmarks.many_queries.workload import DECLARATION, KINDS, Spec, queries, read, write
+from windrow.parallel import threads
 
-T = TypeVar("T")
 COUNTS = (1, 4, 20, 60, 120, 240)
 
 
-def engine(path: Path, specs: Sequence[Spec]) -> tuple[int, float, list[int]]:
-    """All answers through the public interface; rows, checksum, and the bytes of state after each batch."""
+@dataclass
+class Run:
+    """One run: answer rows, seconds to register the queries, seconds for the stream, bytes of state per batch."""
+
+    rows: int
+    registering: float
+    streaming: float
+    state: list[int]
+
+
+def engine(path: Path, specs: Sequence[Spec]) -> Run:
+    """All answers through the public interface; answers are taken away after each batch, as a sink does."""
+    gc.collect()
+    began = perf_counter()
     db = windrow.connect()
     db.execute(DECLARATION)
     handles = [db.query(spec.sql) for spec in specs]
-    rows, tables, state = 0, [], []
+    registered = perf_counter()
+    rows, state = 0, []
     for batch in read(path):
         db.push("packets", batch)
-        tables = [handle.take() for handle in handles]
-        rows += sum(table.num_rows for table in tables)
+        rows += sum(handle.take().num_rows for handle in handles)
         state.append(db.metrics()["streams"]["packets"]["state_bytes"])
     db.finish()
-    tables = [handle.take() for handle in handles]
-    rows += sum(table.num_rows for table in tables)
-    return rows, 0.0, state
-
-
-def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Seconds and result; garbage of the run before is not on this one's account."""
-    gc.collect()
-    began = perf_counter()
-    result = work()
-    return perf_counter() - began, result
+    rows += sum(handle.take().num_rows for handle in handles)
+    return Run(rows, registered - began, perf_counter() - registered, state)
 
 
 class Best:
@@ -57,52 +59,72 @@ class Best:
         self.seconds: dict[str, float] = {}
         self.rows: dict[str, int] = {}
 
-    def measure(self, name: str, work: Callable[[], tuple[int, object]]) -> None:
-        """Run once more, keep the better time."""
-        seconds, (rows, *_) = timed(work)
+    def note(self, name: str, seconds: float, rows: int) -> None:
+        """One more turn."""
         self.seconds[name] = min(seconds, self.seconds.get(name, seconds))
         self.rows[name] = rows
 
+    def engine(self, name: str, path: Path, specs: Sequence[Spec]) -> Run:
+        """The engine once more."""
+        run = engine(path, specs)
+        self.note(name, run.streaming, run.rows)
+        self.note(f"{name} registering", run.registering, run.rows)
+        return run
 
-def compare(path: Path, repeat: int) -> Best:
-    """All pieces in turns."""
+    def timed(self, name: str, work: Callable[[], int]) -> None:
+        """Anything else that gives a number of rows."""
+        gc.collect()
+        began = perf_counter()
+        rows = work()
+        self.note(name, perf_counter() - began, rows)
+
+
+def compare(path: Path, repeat: int) -> tuple[Best, list[int]]:
+    """All pieces in turns; also the state after each batch under the most queries."""
     best = Best()
-    of_kind = [Spec(kind, 60, 10) for kind in KINDS]
+    state: list[int] = []
     for turn in range(repeat):
         print(f"turn {turn + 1} of {repeat} …", file=sys.stderr, flush=True)
-        best.measure("read", lambda: (sum(len(batch) for batch in read(path)), None))
+        best.timed("read", lambda: sum(len(batch) for batch in read(path)))
         for count in COUNTS:
             specs = queries(count)
-            best.measure(f"floor {count}", lambda specs=specs: floor.run(read(path), specs))  # type: ignore[misc]
-            best.measure(f"engine {count}", lambda specs=specs: engine(path, specs))  # type: ignore[misc]
-        for spec in of_kind:
-            best.measure(f"one {spec.kind}", lambda spec=spec: engine(path, [spec]))  # type: ignore[misc]
+            best.timed(f"floor {count}", partial(floor_rows, path, specs))
+            state = best.engine(f"engine {count}", path, specs).state
+        for kind in KINDS:
+            best.engine(f"one {kind}", path, [Spec(kind, 60, 10)])
             for length in (10, 100):
-                same = Spec(spec.kind, length, 1)
-                best.measure(f"range {length} {spec.kind}", lambda same=same: engine(path, [same]))  # type: ignore[misc]
-    return best
+                best.engine(f"range {length} {kind}", path, [Spec(kind, length, 1)])
+    return best, state
+
+
+def floor_rows(path: Path, specs: Sequence[Spec]) -> int:
+    """The floor's answer rows."""
+    return floor.run(read(path), specs)[0]
 
 
 def report(best: Best, state: list[int], rows: int) -> None:
     """The tables, and the ratios that are aimed at."""
-    print(f"{rows:,} packets; best of the turns, seconds")
-    print(f"{'queries':>8} {'answer rows':>12} {'read':>7} {'NumPy floor':>12} {'engine':>7} {'engine/floor':>13} {'engine/read':>12}")
+    seconds = best.seconds
+    print(f"{rows:,} packets, {threads()} threads; best of the turns, seconds")
+    print("queries  answer rows    read  NumPy floor  engine  engine/floor  engine/read  registering")
     for count in COUNTS:
-        reading, bottom, ours = (best.seconds[name] for name in ("read", f"floor {count}", f"engine {count}"))
-        print(
-            f"{count:>8} {best.rows[f'engine {count}']:>12,} {reading:>7.3f} {bottom:>12.3f} {ours:>7.3f} "
-            f"{ours / bottom:>13.2f} {ours / reading:>12.2f}"
-        )
+        reading, bottom, ours = seconds["read"], seconds[f"floor {count}"], seconds[f"engine {count}"]
         assert best.rows[f"floor {count}"] == best.rows[f"engine {count}"], "floor and engine differ in answer rows"
-    one = sum(best.seconds[f"one {kind}"] for kind in KINDS) / len(KINDS)
-    print()
-    print(f"one query (mean of the four kinds)     {one:.3f} s")
-    print(f"240 queries / one query                {best.seconds['engine 240'] / one:.2f}   (aim 1.5)")
-    print(f"240 queries, engine / NumPy floor      {best.seconds['engine 240'] / best.seconds['floor 240']:.2f}   (aim 2)")
+        print(
+            f"{count:>7} {best.rows[f'engine {count}']:>12,} {reading:>7.3f} {bottom:>12.3f} {ours:>7.3f} "
+            f"{ours / bottom:>13.2f} {ours / reading:>12.2f} {seconds[f'engine {count} registering']:>12.3f}"
+        )
+    one = sum(seconds[f"one {kind}"] for kind in KINDS) / len(KINDS)
+    most = seconds["engine 240"]
+    sizes = ", ".join(f"{size / 2**20:.1f}" for size in state)
+    print(f"\none query (mean of the four kinds)     {one:.3f} s")
+    print(f"240 queries / one query                {most / one:.2f}   (aim 1.5)")
+    print(f"  the same ratio of the NumPy floor    {seconds['floor 240'] / seconds['floor 1']:.2f}")
+    print(f"240 queries, engine / NumPy floor      {most / seconds['floor 240']:.2f}   (aim 2)")
     for kind in KINDS:
-        ratio = best.seconds[f"range 100 {kind}"] / best.seconds[f"range 10 {kind}"]
+        ratio = seconds[f"range 100 {kind}"] / seconds[f"range 10 {kind}"]
         print(f"RANGE 100 SLIDE 1 / RANGE 10 SLIDE 1   {ratio:.2f}   ({kind}; aim 1.2)")
-    print(f"state after each batch, MiB            {', '.join(f'{size / 2**20:.1f}' for size in state)}   (240 queries)")
+    print(f"state after each batch, MiB            {sizes}   (240 queries)")
 
 
 def plot(best: Best, path: Path) -> None:
@@ -113,8 +135,11 @@ def plot(best: Best, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7.5, 4.2), dpi=140)
-    axes.plot(COUNTS, [best.seconds[f"engine {k}"] for k in COUNTS], "o-", label="Windrow, k queries", color="#1b6ca8")
-    axes.plot(COUNTS, [best.seconds[f"floor {k}"] for k in COUNTS], "s--", label="hand-written NumPy, same answers", color="#888888")
+    for name, style, label, color in (
+        ("engine", "o-", "Windrow, k queries", "#1b6ca8"),
+        ("floor", "s--", "hand-written NumPy, same answers", "#888888"),
+    ):
+        axes.plot(COUNTS, [best.seconds[f"{name} {k}"] for k in COUNTS], style, label=label, color=color)
     axes.axhline(best.seconds["read"], linestyle=":", color="#444444", label="reading the Parquet file alone")
     axes.set_xlabel("registered queries (RANGE 20–100 s, SLIDE 1 s – RANGE/2)")
     axes.set_ylabel("seconds for the whole stream")
@@ -137,10 +162,9 @@ def main() -> None:
     options = parser.parse_args()
     path = options.data / f"packets-{options.rows}.parquet"
     write(path, options.rows)
-    pa.set_cpu_count(1)
     engine(path, queries(240))  # compile the kernels before the clock runs
-    best = compare(path, options.repeat)
-    report(best, engine(path, queries(240))[2], options.rows)
+    best, state = compare(path, options.repeat)
+    report(best, state, options.rows)
     plot(best, options.plot)
     print(f"picture: {options.plot}")
 

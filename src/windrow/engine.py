@@ -330,13 +330,14 @@ class Engine:
                 alike[names, query.member.positions].append((query, taus[start : start + most]))
         failed: dict[RunningQuery, QueryError] = {}
         for together in alike.values():
-            while together:
-                size, count = 0, 0
-                while count < len(together) and (not count or size + len(together[count][1]) <= most):
-                    size += len(together[count][1])
-                    count += 1
-                failed |= self._look_up(part, [one for one in together[:count] if one[0] not in failed])
-                together = together[count:]
+            waiting: list[Due] = []
+            for one in together:
+                if waiting and sum(len(taus) for _, taus in waiting) + len(one[1]) > most:
+                    failed |= self._look_up(part, waiting)
+                    waiting = []
+                if one[0] not in failed:
+                    waiting.append(one)
+            failed |= self._look_up(part, waiting)
         return failed
 
     def _look_up(self, part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:

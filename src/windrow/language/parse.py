@@ -19,6 +19,8 @@ from windrow.language.units import UNITS
 
 MAX_TEXT = 1_000_000
 """Characters in one text; a script that long is generated, and can be given in pieces."""
+MAX_TOKENS = 250_000
+"""Words and signs in one text: some seconds of parsing."""
 MAX_WORD = 400
 """Characters of one name or number: no DOUBLE needs more digits, and Python refuses to convert thousands of them."""
 MAX_NESTING = 100
@@ -142,6 +144,8 @@ def _tokens(text: str) -> list[Token]:
         tokens = CQL().tokenize(text)
     except TokenError as error:
         raise _token_error(error, text) from None
+    if len(tokens) > MAX_TOKENS:
+        raise SyntaxError(f"the text has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are taken at once")
     depth, previous = 0, None
     for token in tokens:
         if token.token_type in _OPENING:

@@ -25,14 +25,14 @@ def build(query: BoundQuery) -> nodes.Output:
     )  # fmt: skip
 
 
-def conjuncts(predicate: exp.Expression | None) -> list[exp.Expression]:
+def conjuncts(predicate: exp.Expr | None) -> list[exp.Expr]:
     """The parts of a predicate that must all hold."""
     if predicate is None:
         return []
     if isinstance(predicate, exp.Paren):
         return conjuncts(predicate.this)
     if isinstance(predicate, exp.And):
-        return [part for side in predicate.flatten() for part in ([side] if not isinstance(side, exp.And) else conjuncts(side))]
+        return [part for side in predicate.flatten() for part in conjuncts(side)]
     return [predicate]
 
 
@@ -40,7 +40,7 @@ class _Builder:
     def __init__(self, query: BoundQuery) -> None:
         self._sources = query.sources
 
-    def query(self, ast: exp.Expression, columns: tuple[Column, ...]) -> nodes.Node:
+    def query(self, ast: exp.Expr, columns: tuple[Column, ...]) -> nodes.Node:
         match ast:
             case exp.Subquery():
                 return self.query(ast.this, columns)
@@ -100,7 +100,7 @@ class _Builder:
             plan = nodes.Distinct(plan)
         return self._top(ast, plan)
 
-    def _item(self, item: exp.Expression) -> nodes.Node:
+    def _item(self, item: exp.Expr) -> nodes.Node:
         if isinstance(item, exp.Subquery):
             return self.query(item.this, ())
         source = self._sources[item.meta[SOURCE_ID]]
@@ -110,21 +110,21 @@ class _Builder:
             return nodes.SubqueryWindow(build(source.subquery), source)
         return nodes.StreamWindow(source)
 
-    def _alias(self, item: exp.Expression) -> str:
+    def _alias(self, item: exp.Expr) -> str:
         if isinstance(item, (syntax.Windowed, exp.Table)):
             return self._sources[item.meta[SOURCE_ID]].alias.lower()
         return str(item.alias).lower()
 
     def _filtered(
-        self, plan: nodes.Node, known: set[str], pending: list[exp.Expression]
-    ) -> tuple[nodes.Node, list[exp.Expression]]:
+        self, plan: nodes.Node, known: set[str], pending: list[exp.Expr]
+    ) -> tuple[nodes.Node, list[exp.Expr]]:
         here = [part for part in pending if _plain(part) and _tables(part) <= known]
         predicate = _all_of(here)
         if predicate is not None:
             plan = nodes.Selection(plan, predicate)
         return plan, [part for part in pending if part not in here]
 
-    def _subqueries(self, plan: nodes.Node, pending: list[exp.Expression]) -> nodes.Node:
+    def _subqueries(self, plan: nodes.Node, pending: list[exp.Expr]) -> nodes.Node:
         rest = []
         for part in pending:
             negated = isinstance(part, exp.Not)
@@ -143,7 +143,7 @@ class _Builder:
         predicate = _all_of(rest)
         return plan if predicate is None else nodes.Selection(plan, predicate)
 
-    def _top(self, ast: exp.Expression, plan: nodes.Node) -> nodes.Node:
+    def _top(self, ast: exp.Expr, plan: nodes.Node) -> nodes.Node:
         order = ast.args.get("order")
         limit, offset = ast.args.get("limit"), ast.args.get("offset")
         if order is None and limit is None and offset is None:
@@ -156,7 +156,7 @@ class _Builder:
         )
 
 
-def _outputs(ast: exp.Select) -> list[exp.Expression]:
+def _outputs(ast: exp.Select) -> list[exp.Expr]:
     parts = list(ast.expressions)
     for clause in ("having", "order"):
         if ast.args.get(clause) is not None:
@@ -164,13 +164,13 @@ def _outputs(ast: exp.Select) -> list[exp.Expression]:
     return parts
 
 
-def _all_of(parts: list[exp.Expression]) -> exp.Expression | None:
+def _all_of(parts: list[exp.Expr]) -> exp.Expr | None:
     return exp.and_(*parts, copy=True) if parts else None
 
 
-def _plain(part: exp.Expression) -> bool:
+def _plain(part: exp.Expr) -> bool:
     return part.find(exp.Query) is None
 
 
-def _tables(part: exp.Expression) -> set[str]:
+def _tables(part: exp.Expr) -> set[str]:
     return {column.table.lower() for column in part.find_all(exp.Column)}

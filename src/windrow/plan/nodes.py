@@ -70,14 +70,14 @@ class SubqueryWindow(Unary):
 class Selection(Unary):
     """σ: the rows that satisfy a predicate (WHERE, HAVING)."""
 
-    predicate: exp.Expression
+    predicate: exp.Expr
 
 
 @dataclass(frozen=True)
 class Projection(Unary):
     """π: the select list, duplicates preserved."""
 
-    expressions: tuple[exp.Expression, ...]
+    expressions: tuple[exp.Expr, ...]
     columns: tuple[Column, ...]
 
 
@@ -95,7 +95,7 @@ class Distinct(Unary):
 class Join(Binary):
     """⋈ of two windows; kind is INNER, LEFT, RIGHT or FULL."""
 
-    predicate: exp.Expression | None = None
+    predicate: exp.Expr | None = None
     kind: str = "INNER"
 
 
@@ -103,7 +103,7 @@ class Join(Binary):
 class RelationJoin(Binary):
     """⋈R, or ⋈NRR when the relation on the right is not retroactive."""
 
-    predicate: exp.Expression | None = None
+    predicate: exp.Expr | None = None
     retroactive: bool = True
 
 
@@ -111,14 +111,14 @@ class RelationJoin(Binary):
 class SemiJoin(Binary):
     """EXISTS, IN, and INTERSECT: the left rows that have a match on the right."""
 
-    predicate: exp.Expression | None = None
+    predicate: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
 class Negation(Binary):
     """−: EXCEPT [ALL], NOT EXISTS, NOT IN: the left rows without a match on the right; kind says which."""
 
-    predicate: exp.Expression | None = None
+    predicate: exp.Expr | None = None
     kind: str = "NOT EXISTS"
 
 
@@ -126,7 +126,7 @@ class Negation(Binary):
 class GroupBy(Unary):
     """γ: one row per group, replaced whenever its aggregates change."""
 
-    keys: tuple[exp.Expression, ...]
+    keys: tuple[exp.Expr, ...]
     aggregates: tuple[AggregateCall, ...]
 
 
@@ -134,7 +134,7 @@ class GroupBy(Unary):
 class TopRows(Unary):
     """ORDER BY and LIMIT."""
 
-    order: tuple[exp.Expression, ...]
+    order: tuple[exp.Expr, ...]
     limit: int | None = None
     offset: int = 0
 

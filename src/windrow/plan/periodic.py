@@ -28,7 +28,7 @@ class Aggregation:
     """One aggregate of the select list: its name and the value it takes per row (None counts rows)."""
 
     name: str
-    value: exp.Expression | None
+    value: exp.Expr | None
     text: str
 
 
@@ -36,7 +36,7 @@ class Aggregation:
 class OrderTerm:
     """One term of ORDER BY over key_i and aggregate_i."""
 
-    value: exp.Expression
+    value: exp.Expr
     descending: bool
     nulls_first: bool
 
@@ -51,11 +51,11 @@ class PeriodicAggregate:
     stream: Stream
     window: RangeWindow
     slide: int
-    predicate: exp.Expression | None
-    keys: tuple[exp.Expression, ...]
+    predicate: exp.Expr | None
+    keys: tuple[exp.Expr, ...]
     aggregations: tuple[Aggregation, ...]
-    having: exp.Expression | None
-    outputs: tuple[exp.Expression, ...]
+    having: exp.Expr | None
+    outputs: tuple[exp.Expr, ...]
     columns: tuple[Column, ...]
     order: tuple[OrderTerm, ...]
     limit: int | None
@@ -86,7 +86,7 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
     if not isinstance(node, nodes.Projection):
         raise _refuse(query.ast, _name(node))
     projection, node = node, node.input
-    having: exp.Expression | None = None
+    having: exp.Expr | None = None
     if isinstance(node, nodes.Selection) and isinstance(node.input, nodes.GroupBy):
         having, node = node.predicate, node.input
     if isinstance(node, nodes.GroupBy):
@@ -125,7 +125,7 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
     )
 
 
-def unqualified(expression: exp.Expression) -> exp.Expression:
+def unqualified(expression: exp.Expr) -> exp.Expr:
     """The same expression with columns by name only, so that queries with different aliases share it."""
     result = expression.copy()
     for column in result.find_all(exp.Column):
@@ -154,14 +154,14 @@ def _aggregation(call: AggregateCall) -> Aggregation:
 class _Placeholders:
     """Replaces group keys and aggregate calls by the columns key_i and aggregate_i."""
 
-    def __init__(self, keys: tuple[exp.Expression, ...], calls: tuple[AggregateCall, ...]) -> None:
+    def __init__(self, keys: tuple[exp.Expr, ...], calls: tuple[AggregateCall, ...]) -> None:
         self._columns = {key.sql("cql"): f"key_{index}" for index, key in enumerate(keys)}
         self._columns.update({call.node.sql("cql"): f"aggregate_{index}" for index, call in enumerate(calls)})
 
-    def __call__(self, expression: exp.Expression) -> exp.Expression:
+    def __call__(self, expression: exp.Expr) -> exp.Expr:
         return self._replace(expression.copy())
 
-    def _replace(self, node: exp.Expression) -> exp.Expression:
+    def _replace(self, node: exp.Expr) -> exp.Expr:
         name = self._columns.get(node.sql("cql"))
         if name is not None:
             column = exp.column(name)
@@ -170,10 +170,10 @@ class _Placeholders:
             return column
         assert not is_aggregate(node)
         for key, value in list(node.args.items()):
-            if isinstance(value, exp.Expression):
+            if isinstance(value, exp.Expr):
                 node.set(key, self._replace(value))
             elif isinstance(value, list):
-                node.set(key, [self._replace(v) if isinstance(v, exp.Expression) else v for v in value])
+                node.set(key, [self._replace(v) if isinstance(v, exp.Expr) else v for v in value])
         return node
 
 
@@ -190,11 +190,11 @@ def _time_window(window: object, query: BoundQuery) -> RangeWindow:
     raise _refuse(query.ast, "this window")
 
 
-def _direction(term: exp.Expression) -> tuple[bool, bool]:
+def _direction(term: exp.Expr) -> tuple[bool, bool]:
     return bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
 
 
-def _without_subqueries(expression: exp.Expression) -> exp.Expression:
+def _without_subqueries(expression: exp.Expr) -> exp.Expr:
     nested = expression.find(exp.Query)
     if nested is not None:
         raise _refuse(nested, "a subquery in an expression")
@@ -218,7 +218,7 @@ def _name(node: nodes.Node) -> str:
     return _NAMES.get(type(node), type(node).__name__)
 
 
-def _refuse(node: exp.Expression, part: str, fix: str = "") -> UnsupportedError:
+def _refuse(node: exp.Expr, part: str, fix: str = "") -> UnsupportedError:
     line, column = position(node)
     message = f"{part} cannot be run by the engine yet (windrow.testing.Reference answers it)"
     return UnsupportedError(f"{message}; {fix}" if fix else message, line=line, column=column)

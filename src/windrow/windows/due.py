@@ -43,4 +43,5 @@ def due_times_with_panes(first: int, until: int, slide: int, edges: Ints, reach:
     lengths = np.maximum(end - begin + 1, 0)
     total = int(lengths.sum())
     within = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return (np.repeat(begin, lengths) + within) * slide
+    taus: Ints = (np.repeat(begin, lengths) + within) * slide
+    return taus
