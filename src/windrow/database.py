@@ -97,10 +97,14 @@ class Database:
         """The end of all inputs: the last answers are given, and no more data are taken."""
         self._engine.finish()
 
-    def late(self, stream: str) -> pa.Table:
-        """The rows that came at or below the watermark; they are in no answer."""
+    def late(self, stream: str, *, take: bool = False) -> pa.Table:
+        """The rows that came at or below the watermark and are in no answer; `take` also forgets them here."""
         declared = self.catalog.stream(stream)
-        return pa.concat_tables([declared.schema.empty_table(), *self._engine.streams[declared.name.lower()].late])
+        kept = self._engine.streams[declared.name.lower()].late
+        table = pa.concat_tables([declared.schema.empty_table(), *kept])
+        if take:
+            kept.clear()
+        return table
 
     def metrics(self) -> dict[str, Any]:
         """Counters per stream and query."""

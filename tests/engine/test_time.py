@@ -83,7 +83,8 @@ def test_late_rows_are_counted_and_kept() -> None:
     db.finish()
     metrics = db.metrics()["streams"]["s"]
     assert (metrics["read"], metrics["late"]) == (4, 2)
-    assert db.late("s").column("t").to_pylist() == [16, 5]
+    assert db.late("s", take=True).column("t").to_pylist() == [16, 5]
+    assert db.late("s").num_rows == 0
     assert counts(query) == {20: 2}
 
 

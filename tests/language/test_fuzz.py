@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 
@@ -146,7 +145,7 @@ LONG = {
 def test_a_text_of_a_megabyte_is_answered_soon(name: str) -> None:
     start = time.monotonic()
     attempt(LONG[name])
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 30  # some seconds alone; the tests may share the machine
 
 
 @pytest.mark.parametrize(
@@ -156,9 +155,14 @@ def test_a_text_of_a_megabyte_is_answered_soon(name: str) -> None:
         "SELECT a FROM packets" + " JOIN hosts" * 60,  # exponential time inside sqlglot
         "SELECT src FROM packets [RANGE 1e999999999 SECONDS]",  # an exact number that fills the memory
         "SELECT " + "9" * 5000 + " FROM packets",  # int() refuses thousands of digits
+        "SELECT COUNT(*) FROM COLUMNS(SELECT Istream(src) FROM packets [RANGE 1 MIN]) [ROWS 10] AS x",  # not DuckDB's SQL
+        "SELECT src, length FROM packets (RSTREAM(SELECT src FROM hosts))",
+        "ISTREAM(SHOW STREAMS",  # logged as a Command
+        "SELECT CAST(src AS DECIMAL(OPTIONS, 2)) FROM packets",
+        "SELECT src FROM packets; END",  # dropped without a word
+        "ELSE SELECT src FROM packets",
     ],
 )
 def test_found_before(text: str) -> None:
-    logging.getLogger("sqlglot")
     with pytest.raises(Error):
         bind(text, CATALOG)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.random_queries import TICKS, queries, tables
+from tests.random_schemas import Case, cases
 
 import windrow
-from windrow.testing import Reference, assert_same
+from windrow.testing import Reference, assert_same, cut
 
 
 def answers(texts: list[str], batches: list[pa.Table], lateness: int = 0) -> list[windrow.Query]:
@@ -64,3 +65,15 @@ def test_each_kind_of_query(text: str) -> None:
     expected = Reference(query.bound, {"s": table}).answers()
     assert expected.num_rows
     assert_same(query.answers(), expected, ordered="ORDER BY" in text)
+
+
+@given(cases())
+def test_random_schemas(case: Case) -> None:
+    db = windrow.connect()
+    db.execute(case.declaration)
+    handles = [db.query(text) for text in case.queries]
+    for batch in cut(case.table, seed=len(case.table), pieces=3):
+        db.push("s", batch)
+    db.finish()
+    for query in handles:
+        assert_same(query.answers(), Reference(query.bound, {"s": case.table}).answers(), absolute=1e-9)

@@ -19,7 +19,7 @@ from windrow.language.units import UNITS
 
 MAX_TEXT = 1_000_000
 """Characters in one text; a script that long is generated, and can be given in pieces."""
-MAX_TOKENS = 250_000
+MAX_TOKENS = 200_000
 """Words and signs in one text: some seconds of parsing."""
 MAX_WORD = 400
 """Characters of one name or number: no DOUBLE needs more digits, and Python refuses to convert thousands of them."""

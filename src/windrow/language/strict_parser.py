@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
-_CLAUSES = (
-    TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET,
-)  # fmt: skip
+# The clauses behind FROM in their order; LIMIT and OFFSET stand in any.
+_CLAUSES = {
+    TokenType.WHERE: 1, TokenType.GROUP_BY: 2, TokenType.HAVING: 3, TokenType.ORDER_BY: 4, TokenType.LIMIT: 5,
+    TokenType.OFFSET: 5,
+}  # fmt: skip
 
 # Keywords that users know from SQL, with what to write instead.
 _INSTEAD = {
@@ -68,12 +70,30 @@ _REPLACEABLE = (_UNEXPECTED, _NO_TABLE, "Required keyword", "Expected SELECT", "
 _NO_ALIAS = frozenset({"PIVOT", "UNPIVOT", "MINUS", "SORT", "AT", "SAMPLE"})
 
 
+def _in_order(rank: int, parse_clause: Callable[[Any], Any]) -> Callable[[StrictParser], Any]:
+    """The clause's parser, which also refuses a clause behind one that comes later in SQL."""
+
+    def parser(self: StrictParser) -> Any:
+        if rank < self._last_clause:
+            self.raise_error("Expected the clauses in this order: WHERE, GROUP BY, HAVING, ORDER BY, LIMIT")
+        clause = parse_clause(self)
+        self._last_clause = rank
+        return clause
+
+    return parser
+
+
 class StrictParser(DuckDBParser):
     """Refuses with one error at one token; see the module's docstring."""
 
-    QUERY_MODIFIER_PARSERS = {token: DuckDBParser.QUERY_MODIFIER_PARSERS[token] for token in _CLAUSES}
+    QUERY_MODIFIER_PARSERS = {
+        token: _in_order(rank, DuckDBParser.QUERY_MODIFIER_PARSERS[token]) for token, rank in _CLAUSES.items()
+    }
+    LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
+    JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {}
 
     _in_join = False
+    _last_clause = 0
 
     # ---- errors ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +120,7 @@ class StrictParser(DuckDBParser):
             hint = _INSTEAD[word]
             return f"{word} is not part of the language here" + (f"; {hint}" if hint else "")
         if message == _UNEXPECTED:
-            return "Expected an operator, a clause (WHERE, GROUP BY, HAVING, ORDER BY, LIMIT) or the end of the statement"
+            return "Expected an operator, a clause (WHERE, GROUP BY, HAVING, ORDER BY, LIMIT) or the statement's end"
         if message.startswith(_NO_TABLE):
             return "Expected a stream, a relation or a subquery"
         missing = _REQUIRED.match(message)
@@ -142,6 +162,11 @@ class StrictParser(DuckDBParser):
 
     def _parse_respect_or_ignore_nulls(self, this: exp.Expr | None) -> exp.Expr | None:
         return this  # the keyword stays unread
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if self._match_set((TokenType.L_BRACKET, TokenType.L_BRACE), advance=False):
+            self.raise_error("Lists, structs and their elements are not part of the language")
+        return this
 
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         found = super()._parse_in(this, alias)
@@ -232,7 +257,7 @@ class StrictParser(DuckDBParser):
     # ---- joins ----------------------------------------------------------------------------------------------------
 
     def _parse_joins(self, *args: Any, **kwargs: Any) -> Iterator[exp.Join]:
-        # sqlglot looks for `a JOIN b JOIN c ON … ON …` behind every join, in exponential time; one ON per join is enough.
+        # sqlglot looks for `a JOIN b JOIN c ON … ON …` behind every join, in exponential time; one ON each is enough.
         if not self._in_join:
             yield from super()._parse_joins(*args, **kwargs)
 
@@ -251,7 +276,7 @@ class StrictParser(DuckDBParser):
         method, kind = join.args.get("method"), join.args.get("kind")
         condition = join.args.get("on") is not None or join.args.get("using")
         if method:
-            self.raise_error(f"{method} JOIN is not part of the language; use JOIN … ON or JOIN … USING (columns)", token)
+            self.raise_error(f"{method} JOIN is not part of the language; use JOIN … ON or USING (columns)", token)
         if kind == "CROSS" and condition:
             self.raise_error("CROSS JOIN takes no ON or USING; use JOIN", token)
         if kind != "CROSS" and not condition:
@@ -268,7 +293,11 @@ class StrictParser(DuckDBParser):
         return super()._parse_table_alias(*args, **kwargs)
 
     def _parse_query_modifiers(self, this: Any) -> Any:
-        return self._within_join(False, lambda: DuckDBParser._parse_query_modifiers(self, this))
+        before, self._last_clause = self._last_clause, 0
+        try:
+            return self._within_join(False, lambda: DuckDBParser._parse_query_modifiers(self, this))
+        finally:
+            self._last_clause = before
 
     def _within_join(self, inside: bool, parse_method: Callable[[], Any]) -> Any:
         before, self._in_join = self._in_join, inside
