@@ -61,7 +61,15 @@ _AGGREGATES = [
     "STDDEV_SAMP(a)",
     "VAR_SAMP({v}) FILTER (WHERE {v} < 1000)",
 ]
-_PREDICATES = ["", "", "WHERE a > 0", "WHERE f", "WHERE s LIKE 'u%' OR a IS NULL", "WHERE x > 1", "WHERE NOT f AND a < 3"]
+_PREDICATES = [
+    "",
+    "",
+    "WHERE a > 0",
+    "WHERE f",
+    "WHERE s LIKE 'u%' OR a IS NULL",
+    "WHERE x > 1",
+    "WHERE NOT f AND a < 3",
+]
 _HAVINGS = ["", "", "HAVING COUNT(*) > 1", "HAVING SUM(a) > 0 OR COUNT(a) = 0"]
 
 

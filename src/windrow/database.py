@@ -125,7 +125,7 @@ class Database:
 
     # ---- statements -----------------------------------------------------------------------------------------------
 
-    def _statement(self, statement: exp.Expression) -> Any:
+    def _statement(self, statement: exp.Expr) -> Any:
         match statement:
             case nodes.CreateStream():
                 return self._add_stream(stream_from_node(statement))
@@ -150,7 +150,7 @@ class Database:
         self.catalog.add(stream)
         self._engine.add_stream(stream)
 
-    def _add_query(self, name: str, text: str | exp.Expression) -> Query:
+    def _add_query(self, name: str, text: str | exp.Expr) -> Query:
         self._check_free(name)
         bound = bind(text, self.catalog)
         plan = build(bound)

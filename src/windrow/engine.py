@@ -1,6 +1,6 @@
 """The engine: batches in, answers out. It knows nothing of Spark, text or terminals.
 
-    push ─► late rows out ─► one Context per batch ─► every slice's panes ─► watermark ─► due queries ─► answers
+push ─► late rows out ─► one Context per batch ─► every slice's panes ─► watermark ─► due queries ─► answers
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ def with_column(name: str, array: pa.Array) -> pa.Table:
         (GOOD.append_column("extra", pa.array([1, 2])), "not declared is extra"),
         (GOOD.append_column("v", pa.array([1, 2])), "twice there is v"),
         (GOOD.rename_columns(["t", "K", "v"]), "missing is k; not declared is K"),
-        (with_column("v", pa.array(["1", "2"])), r"column v of stream s must be INTEGER \(Arrow int32\), found Arrow string"),
+        (
+            with_column("v", pa.array(["1", "2"])),
+            r"column v of stream s must be INTEGER \(Arrow int32\), found Arrow string",
+        ),
         (with_column("v", pa.array([1.5, 2.5])), "column v of stream s must be INTEGER"),
         (with_column("v", pa.array([1, 2], pa.int64())), "column v of stream s must be INTEGER"),
         (with_column("t", pa.array([3, None], pa.int64())), "has 1 NULLs, the first in row 1"),

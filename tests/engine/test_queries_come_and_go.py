@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.random_queries import TICKS, queries, tables
 
 import windrow
+from tests.random_queries import TICKS, queries, tables
 from windrow.testing import Reference, assert_same, cut
 
 

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from differential import COLUMNS, TABLE, typed, windrow
 from sqlglot import exp
 
+from tests.expressions.differential import COLUMNS, TABLE, typed, windrow
 from windrow.errors import QueryError, UnsupportedError
 from windrow.expressions import Compiler, Context, Program
 from windrow.expressions import context as context_module

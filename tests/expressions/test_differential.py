@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from differential import TABLE, check
+
+from tests.expressions.differential import TABLE, check
 
 # One line per family; expressions are separated by "; ".
 EXACT = r"""

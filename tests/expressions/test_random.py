@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from differential import INT64_MAX, INT64_MIN, check
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.expressions.differential import INT64_MAX, INT64_MIN, check
 
 quick = settings(
     derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]

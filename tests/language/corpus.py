@@ -29,7 +29,9 @@ def declared() -> Catalog:
 
 def _statements() -> list[str]:
     text = (Path(__file__).parent / "fixtures" / "roundtrip.cql").read_text(encoding="utf-8")
-    blocks = ("\n".join(line for line in block.splitlines() if not line.startswith("--")) for block in text.split("\n\n"))
+    blocks = (
+        "\n".join(line for line in block.splitlines() if not line.startswith("--")) for block in text.split("\n\n")
+    )
     return [block.strip() for block in blocks if block.strip()]
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the cases are tables, one to a line
 """Binding: names, types, output columns; a bound tree prints as a query that binds to the same columns and types."""
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def test_names_are_resolved_to_their_source() -> None:
 
 
 def test_output_names_in_group_by_having_and_order_by_become_their_expressions() -> None:
-    query = bind("SELECT length % 2 AS odd, SUM(length) AS n FROM packets GROUP BY odd HAVING n > 1 ORDER BY 2, odd", declared())
+    query = bind(
+        "SELECT length % 2 AS odd, SUM(length) AS n FROM packets GROUP BY odd HAVING n > 1 ORDER BY 2, odd", declared()
+    )
     assert query.ast.sql("cql") == (
         "SELECT packets.length % 2 AS odd, SUM(packets.length) AS n FROM packets [RANGE UNBOUNDED] "
         "GROUP BY packets.length % 2 HAVING (SUM(packets.length)) > 1 ORDER BY SUM(packets.length), packets.length % 2"
@@ -77,7 +80,9 @@ def test_output_names_in_group_by_having_and_order_by_become_their_expressions()
 
 
 def test_a_correlated_subquery_sees_the_outer_columns() -> None:
-    query = bind("SELECT src FROM packets [NOW] AS p WHERE EXISTS (SELECT 1 FROM hosts WHERE hosts.src = dst)", declared())
+    query = bind(
+        "SELECT src FROM packets [NOW] AS p WHERE EXISTS (SELECT 1 FROM hosts WHERE hosts.src = dst)", declared()
+    )
     assert "hosts.src = p.dst" in query.ast.sql("cql")
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the cases are tables, one to a line
 """Declarations: from CREATE statements and from Arrow schemas, under names that are unique whatever their case."""
 
 from __future__ import annotations
@@ -5,8 +6,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import windrow.errors as errors
 from tests.language.corpus import declared
+from windrow import errors
 from windrow.language.catalog import Catalog, Relation, Stream, relation_from_node, stream_from_node, stream_from_schema
 from windrow.language.parse import parse_one
 
@@ -34,7 +35,9 @@ def test_a_stream_from_its_statement() -> None:
 
 
 def test_a_relation_from_its_statement() -> None:
-    relation = create("CREATE RELATION r (A INT, b VARCHAR(10)) KEY (a) NON RETROACTIVE USING csv OPTIONS ('a path' 'x')")
+    relation = create(
+        "CREATE RELATION r (A INT, b VARCHAR(10)) KEY (a) NON RETROACTIVE USING csv OPTIONS ('a path' 'x')"
+    )
     assert (relation.key, relation.non_retroactive, relation.format) == (("A",), True, "csv")
     assert relation.options == {"a path": "x"}
     assert not create("CREATE RELATION r (a INT)").non_retroactive
@@ -91,7 +94,7 @@ def test_names_are_unique_whatever_their_case() -> None:
 
 
 def test_what_is_missing_is_said_with_a_suggestion() -> None:
-    with pytest.raises(errors.CatalogError, match="there is no stream or relation packet; did you mean packets?"):
+    with pytest.raises(errors.CatalogError, match="there is no stream or relation packet; did you mean packets"):
         declared().remove("packet")
     with pytest.raises(errors.CatalogError, match="there is no stream hosts"):
         declared().stream("hosts")

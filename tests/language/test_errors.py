@@ -1,11 +1,12 @@
+# ruff: noqa: E501 - the cases are tables, one to a line
 """Every mistake gets one error that says what was expected, what was found, where it starts, and what to do."""
 
 from __future__ import annotations
 
 import pytest
 
-import windrow.errors as errors
 from tests.language.corpus import declared
+from windrow import errors
 from windrow.language import nodes
 from windrow.language.binder import bind
 from windrow.language.catalog import relation_from_node, stream_from_node
@@ -79,6 +80,10 @@ ONE_LINE = [
     ("SELECT src FROM packets p [«1]", S, "Expected a window: RANGE"),
     ("SELECT src FROM packets [RANGE 1 MIN«", S, "Expected SLIDE, OFFSET, INTERNAL or ] in the window, but the statement ends here"),
     ("SELECT src FROM packets [RANGE 1 S SLIDE 1 S «SLIDE 1 S]", S, "SLIDE is given twice in one window"),
+    ("SELECT src FROM packets [PARTITION BY «p.src ROWS 3] p", B, "PARTITION BY takes the stream's own columns; write src"),
+    ("SELECT src FROM «packets [NOW] x(a)", B, "column aliases in FROM are not part of the language"),
+    ("SELECT src FROM «(SELECT src FROM packets) x(a)", B, "column aliases in FROM are not part of the language"),
+    ("SELECT «TOP_K(src, 1e999) FROM packets", B, "TOP_K needs a whole number k of at least 1, found 1e999"),
     ("SELECT src FROM packets [PARTITION BY «nope ROWS 3]", B, "PARTITION BY: there is no column nope; there are ts"),
     ("SELECT src FROM packets [PARTITION BY src «RANGE 3 MIN]", S, "Expected ROWS <count> behind the columns of PARTITION BY"),
     ("SELECT src FROM «hosts [RANGE 1 MIN]", B, "hosts is a relation and has no window; only streams have"),

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the cases are tables, one to a line
 """Mutated queries: whatever the text, the answer is a bound query or a windrow.Error, and soon."""
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ def test_a_text_of_a_megabyte_is_answered_soon(name: str) -> None:
         "SELECT src, length FROM packets (RSTREAM(SELECT src FROM hosts))",
         "ISTREAM(SHOW STREAMS",  # logged as a Command
         "SELECT CAST(src AS DECIMAL(OPTIONS, 2)) FROM packets",
+        "SELECT TOP_K(src, 1e999) FROM packets",  # int(infinity)
+        "SELECT src FROM packets [NOW] (a INT)",  # an alias that was dropped without a word
         "SELECT src FROM packets; END",  # dropped without a word
         "ELSE SELECT src FROM packets",
     ],

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the cases are tables, one to a line
 """Texts parse, print and parse back to the same tree; both spellings of stream operators mean the same."""
 
 from __future__ import annotations
@@ -7,8 +8,8 @@ import logging
 import pytest
 from sqlglot import exp
 
-import windrow.errors as errors
 from tests.language.corpus import STATEMENTS
+from windrow import errors
 from windrow.language import nodes
 from windrow.language.parse import parse, parse_one
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.random_queries import TICKS, queries, tables
-from tests.random_schemas import Case, cases
 
 import windrow
+from tests.random_queries import TICKS, queries, tables
+from tests.random_schemas import Case, cases
 from windrow.testing import Reference, assert_same, cut
 
 
@@ -45,7 +45,7 @@ def test_random_query_sets(table: pa.Table, texts: list[str]) -> None:
         "RSTREAM(SELECT SUM(a) AS total FROM s [RANGE 10 SLIDE 5])",
         "SELECT Rstream(SUM(a)) FROM s [RANGE 10 SLIDE 5 INTERNAL]",
         "SELECT SUM(a) / COUNT(*) AS ratio, SUM(a) // COUNT(*) AS whole FROM s [RANGE 10 SLIDE 5] GROUP BY f",
-        "SELECT upper(s) AS u, length(s) AS n, AVG(x * 2 + a) AS v FROM s [RANGE 9 SLIDE 3] GROUP BY upper(s), length(s)",
+        "SELECT upper(s) AS u, length(s) AS n, AVG(x * 2 + a) AS v FROM s [RANGE 9 SLIDE 3] GROUP BY u, length(s)",
     ],
 )
 def test_each_kind_of_query(text: str) -> None:

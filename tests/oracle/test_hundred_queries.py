@@ -21,7 +21,7 @@ SELECTS = [
     "SELECT proto, COUNT(*) FILTER (WHERE length > 1000) AS long, COUNT(port) AS p FROM packets {w} GROUP BY proto",
     "SELECT length // 500 AS class, COUNT(*) AS n, MAX(src) AS last FROM packets {w} WHERE port IS NOT NULL GROUP BY 1",
     "SELECT DISTINCT proto, port FROM packets {w}",
-    "SELECT CASE WHEN port < 1024 THEN 'system' ELSE 'user' END AS kind, SUM(length) / COUNT(*) AS v FROM packets {w} GROUP BY 1",
+    "SELECT CASE WHEN port < 99 THEN 'low' ELSE 'high' END AS kind, SUM(length) AS v FROM packets {w} GROUP BY 1",
 ]
 
 

@@ -12,7 +12,8 @@ import windrow
 @pytest.fixture
 def db() -> windrow.Database:
     result = windrow.connect()
-    result.execute("CREATE STREAM s (ts TIMESTAMP, k STRING, v INT, x DOUBLE) TIME ts; CREATE STREAM u (ts TIMESTAMP, k STRING) TIME ts")
+    result.execute("CREATE STREAM s (ts TIMESTAMP, k STRING, v INT, x DOUBLE) TIME ts")
+    result.execute("CREATE STREAM u (ts TIMESTAMP, k STRING) TIME ts")
     return result
 
 

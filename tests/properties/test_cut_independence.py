@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.random_queries import TICKS, queries, tables
 
 import windrow
+from tests.random_queries import TICKS, queries, tables
 from windrow.testing import assert_same, cut, shuffle_within
 
 

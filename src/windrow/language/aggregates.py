@@ -11,7 +11,7 @@ from windrow.errors import BindError
 from windrow.language import types
 from windrow.language.positions import position
 
-_NAMED_NODES: dict[type[exp.Expression], str] = {
+_NAMED_NODES: dict[type[exp.Expr], str] = {
     exp.Count: "COUNT",
     exp.Sum: "SUM",
     exp.Avg: "AVG",
@@ -40,29 +40,29 @@ class AggregateCall:
     """One aggregate as written: name, argument (None for COUNT(*)), parameter (φ or k), DISTINCT, FILTER, direction."""
 
     name: str
-    argument: exp.Expression | None
+    argument: exp.Expr | None
     parameter: float | int | None = None
     distinct: bool = False
-    filter: exp.Expression | None = None
+    filter: exp.Expr | None = None
     descending: bool = False
-    node: exp.Expression = field(compare=False, default_factory=exp.Null)
+    node: exp.Expr = field(compare=False, default_factory=exp.Null)
 
 
-def aggregate_name(node: exp.Expression) -> str | None:
+def aggregate_name(node: exp.Expr) -> str | None:
     """The canonical name when the node itself is an aggregate call, else None."""
     if isinstance(node, exp.Anonymous):
         return node.name.upper() if node.name.upper() in _NAMED_CALLS else None
     return _NAMED_NODES.get(type(node))
 
 
-def is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """True for the outermost node of an aggregate call: with its FILTER and WITHIN GROUP."""
     if isinstance(node, (exp.Filter, exp.WithinGroup)):
         return is_aggregate(node.this)
     return aggregate_name(node) is not None or isinstance(node, exp.AggFunc)
 
 
-def aggregate_call(node: exp.Expression) -> AggregateCall:
+def aggregate_call(node: exp.Expr) -> AggregateCall:
     """Take an aggregate call apart; `node` is what `is_aggregate` accepts."""
     outer, filter_, order = node, None, None
     if isinstance(node, exp.Filter):
@@ -75,7 +75,10 @@ def aggregate_call(node: exp.Expression) -> AggregateCall:
     name = aggregate_name(node)
     if name is None:
         written = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
-        raise _error(node, f"there is no aggregate {written}; there are {', '.join(sorted({*_NAMED_NODES.values(), *_NAMED_CALLS}))}")
+        raise _error(
+            node,
+            f"there is no aggregate {written}; there are {', '.join(sorted({*_NAMED_NODES.values(), *_NAMED_CALLS}))}",
+        )
     arguments = _arguments(node)
     if isinstance(node, (exp.Min, exp.Max)) and node.args.get("count") is not None:
         raise _error(node.args["count"], f"{name} takes 1 argument; use TOP_K for several values")
@@ -118,16 +121,14 @@ def return_type(call: AggregateCall, argument: exp.DataType | None) -> exp.DataT
     return result(argument)
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
-    parts = [node.this, *node.expressions]
-    for key in ("quantile", "expression", "counters"):
-        parts.append(node.args.get(key))
-    return [part for part in parts if isinstance(part, exp.Expression)]
+    parts = [node.this, *node.expressions, *(node.args.get(key) for key in ("quantile", "expression", "counters"))]
+    return [part for part in parts if isinstance(part, exp.Expr)]
 
 
-def _parameter(name: str, node: exp.Expression, call: exp.Expression) -> float | int:
+def _parameter(name: str, node: exp.Expr, call: exp.Expr) -> float | int:
     number = None
     if isinstance(node, exp.Literal) and not node.is_string:
         number = float(node.name)
@@ -135,7 +136,7 @@ def _parameter(name: str, node: exp.Expression, call: exp.Expression) -> float |
         if number is None or not 0 <= number <= 1:
             raise _error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
         return number
-    if number is None or number != int(number) or not 1 <= number <= 1_000_000:
+    if number is None or not 1 <= number <= 1_000_000 or number != int(number):
         raise _error(call, f"{name} needs a whole number k of at least 1, found {node.sql('cql')}")
     return int(number)
 
@@ -169,15 +170,15 @@ _VALUE = "a value that can be ordered"
 _Rule = tuple[Callable[[exp.DataType], bool], str, Callable[[exp.DataType], exp.DataType]]
 _RULES: dict[str, _Rule] = {
     "SUM": (types.is_numeric, _NUMBER, _sum_type),
-    **{
-        name: (types.is_numeric, _NUMBER, _double)
-        for name in ("AVG", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "APPROX_MEDIAN", "PERCENTILE_CONT")
-    },
-    **{name: (_ordered, _VALUE, _same) for name in ("MIN", "MAX", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC")},
-    **{name: (_ordered, _VALUE, _ranked) for name in ("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT")},
+    **dict.fromkeys(
+        ("AVG", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "APPROX_MEDIAN", "PERCENTILE_CONT"),
+        (types.is_numeric, _NUMBER, _double),
+    ),
+    **dict.fromkeys(("MIN", "MAX", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC"), (_ordered, _VALUE, _same)),
+    **dict.fromkeys(("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"), (_ordered, _VALUE, _ranked)),
 }  # fmt: skip
 
 
-def _error(node: exp.Expression, message: str) -> BindError:
+def _error(node: exp.Expr, message: str) -> BindError:
     line, column = position(node)
     return BindError(message, line=line, column=column)

@@ -24,7 +24,7 @@ _SELECT_CLAUSES = frozenset(
 )
 
 
-def bind(query: str | exp.Expression, catalog: Catalog) -> BoundQuery:
+def bind(query: str | exp.Expr, catalog: Catalog) -> BoundQuery:
     """Bind one query, given as text or as a parsed statement (which is not changed)."""
     try:
         if isinstance(query, str):
@@ -34,7 +34,7 @@ def bind(query: str | exp.Expression, catalog: Catalog) -> BoundQuery:
         raise BindError("the query is nested too deeply; split it") from None
 
 
-def _bind(statement: exp.Expression, text: str, catalog: Catalog) -> BoundQuery:
+def _bind(statement: exp.Expr, text: str, catalog: Catalog) -> BoundQuery:
     with deep_stack():
         return _Binder(catalog).bind(statement, text)
 
@@ -44,7 +44,7 @@ class _Binder:
         self._catalog = catalog
         self._sources: list[Source] = []
 
-    def bind(self, statement: exp.Expression, text: str) -> BoundQuery:
+    def bind(self, statement: exp.Expr, text: str) -> BoundQuery:
         operator, output_window_node, ast = None, None, statement
         if isinstance(ast, nodes.StreamOperator):
             operator, output_window_node, ast = ast.args["kind"], ast.args.get("window"), ast.this
@@ -69,7 +69,7 @@ class _Binder:
         check_operator(bound, statement)
         return bound
 
-    def _timestamps(self, statement: exp.Expression) -> bool:
+    def _timestamps(self, statement: exp.Expr) -> bool:
         kinds: dict[bool, str] = {}
         for source in self._sources:
             if source.stream is not None:
@@ -77,12 +77,14 @@ class _Binder:
             if source.subquery is not None:
                 kinds.setdefault(source.subquery.timestamps, source.alias)
         if len(kinds) > 1:
-            raise error(statement, f"{kinds[True]} has TIMESTAMP time and {kinds[False]} has BIGINT ticks; they do not mix")
+            raise error(
+                statement, f"{kinds[True]} has TIMESTAMP time and {kinds[False]} has BIGINT ticks; they do not mix"
+            )
         return next(iter(kinds))
 
     # ---- queries --------------------------------------------------------------------------------------------------
 
-    def _query(self, query: exp.Expression, outer: Scope | None) -> tuple[Column, ...]:
+    def _query(self, query: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
         if isinstance(query, exp.Select):
             return self._select(query, outer)
         if isinstance(query, exp.SetOperation):
@@ -93,7 +95,10 @@ class _Binder:
         if isinstance(query, nodes.StreamOperator):
             # The thesis writes Rstream inside EXISTS; there it only names the relation that is already meant.
             if query.args["kind"] != "RSTREAM":
-                raise error(query, f"{query.args['kind']} inside a query needs a window: FROM ({query.args['kind']}(…)) [ROWS 10]")
+                raise error(
+                    query,
+                    f"{query.args['kind']} inside a query needs a window: FROM ({query.args['kind']}(…)) [ROWS 10]",
+                )
             inner = query.this
             query.replace(inner)
             return self._query(inner, outer)
@@ -104,7 +109,10 @@ class _Binder:
         left = self._query(query.this, outer)
         right = self._query(query.expression, outer)
         if len(left) != len(right):
-            raise error(query, f"{query.key.upper()} needs the same number of columns on both sides: {len(left)} and {len(right)}")
+            raise error(
+                query,
+                f"{query.key.upper()} needs the same number of columns on both sides: {len(left)} and {len(right)}",
+            )
         columns = []
         for ours, theirs in zip(left, right, strict=True):
             common = types.common_type(ours.type, theirs.type)
@@ -144,7 +152,7 @@ class _Binder:
         if where is not None:
             self._condition(where.this, scope, "WHERE", aggregates=False)
         group = select.args.get("group")
-        keys: list[exp.Expression] = []
+        keys: list[exp.Expr] = []
         if group is not None:
             self._only(group, {"expressions"}, "GROUP BY")
             for key in group.expressions:
@@ -180,7 +188,7 @@ class _Binder:
         kind, side = (join.args.get("kind") or "").upper(), (join.args.get("side") or "").upper()
         if kind not in ("", "INNER", "CROSS", "OUTER"):
             raise error(join, f"{kind} JOIN is not part of the language; use EXISTS or NOT EXISTS")
-        before = {alias for alias in scope.items}
+        before = set(scope.items)
         alias = self._item(join.this, scope)
         using = join.args.get("using") or ()
         if join.args.get("on") is not None:
@@ -200,10 +208,15 @@ class _Binder:
                 raise error(part, f"USING ({part.name}): the column is ambiguous on the left; write ON")
             ours = next(c for c in scope.items[home][1] if c.name.lower() == name)
             if types.common_type(ours.type, right[0].type) is None:
-                raise error(part, f"USING ({part.name}): {types.type_name(ours.type)} and {types.type_name(right[0].type)}")
+                raise error(
+                    part, f"USING ({part.name}): {types.type_name(ours.type)} and {types.type_name(right[0].type)}"
+                )
             scope.merged[name] = home
 
-    def _item(self, node: exp.Expression, scope: Scope) -> str:
+    def _item(self, node: exp.Expr, scope: Scope) -> str:
+        alias = node.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise error(node, "column aliases in FROM are not part of the language; rename in the select list")
         if isinstance(node, exp.Table):
             return self._table(node, scope)
         if isinstance(node, nodes.Windowed):
@@ -245,7 +258,7 @@ class _Binder:
         scope.add(alias, found.columns, node)
         return alias
 
-    def _windowed_subquery(self, node: nodes.Windowed, subquery: exp.Expression, scope: Scope) -> str:
+    def _windowed_subquery(self, node: nodes.Windowed, subquery: exp.Expr, scope: Scope) -> str:
         inner_ast = subquery.this if isinstance(subquery, exp.Subquery) else subquery
         inner = _Binder(self._catalog).bind(inner_ast.copy(), inner_ast.sql("cql"))
         if not is_append_only(inner):
@@ -260,7 +273,7 @@ class _Binder:
         scope.add(alias, inner.columns, node)
         return alias
 
-    def _add_source(self, node: exp.Expression, source: Source) -> None:
+    def _add_source(self, node: exp.Expr, source: Source) -> None:
         node.meta[SOURCE_ID] = source.id
         self._sources.append(source)
 
@@ -268,9 +281,6 @@ class _Binder:
         if table.args.get("db") or not isinstance(table.this, exp.Identifier):
             raise error(table, f"{table.sql('cql')} is not the name of a stream or relation")
         self._only(table, {"this", "alias"}, "a table in FROM")
-        alias = table.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise error(table, "column aliases in FROM are not part of the language; rename in the select list")
         found = self._catalog.get(table.name)
         if found is None:
             raise error(table, f"unknown stream or relation {table.name}{self._catalog.suggestion(table.name)}")
@@ -279,7 +289,7 @@ class _Binder:
     # ---- the select list ------------------------------------------------------------------------------------------
 
     def _expand_stars(self, select: exp.Select, scope: Scope) -> None:
-        expanded: list[exp.Expression] = []
+        expanded: list[exp.Expr] = []
         for projection in select.expressions:
             is_star = isinstance(projection, exp.Star)
             if not is_star and not (isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)):
@@ -303,17 +313,15 @@ class _Binder:
 
     def _substitute_names(self, select: exp.Select, scope: Scope) -> None:
         """Positions and output names in GROUP BY, HAVING and ORDER BY become the expressions that they mean."""
-        aliases = {p.alias.lower(): p.this for p in select.expressions if isinstance(p, exp.Alias)}
-        outputs = [p.this if isinstance(p, exp.Alias) else p for p in select.expressions]
+        aliases: dict[str, exp.Expr] = {p.alias.lower(): p.this for p in select.expressions if isinstance(p, exp.Alias)}
+        outputs: list[exp.Expr] = [p.this if isinstance(p, exp.Alias) else p for p in select.expressions]
         inputs = {column.name.lower() for _, columns in scope.items.values() for column in columns}
 
-        def meaning(node: exp.Expression, clause: str, *, prefer_alias: bool) -> exp.Expression | None:
+        def meaning(node: exp.Expr, clause: str, *, prefer_alias: bool) -> exp.Expr | None:
             if isinstance(node, exp.Literal) and node.is_int and clause != "HAVING":
                 return outputs[self._ordinal(node, len(outputs), clause) - 1]
-            if isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases:
-                if prefer_alias or node.name.lower() not in inputs:
-                    return aliases[node.name.lower()]
-            return None
+            name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
+            return aliases.get(name) if prefer_alias or name not in inputs else None
 
         group = select.args.get("group")
         for key in list(group.expressions) if group is not None else ():
@@ -339,7 +347,7 @@ class _Binder:
         columns: list[Column] = []
         taken: set[str] = set()
         repeated: dict[str, int] = {}
-        named: list[exp.Expression] = []
+        named: list[exp.Expr] = []
         for projection in select.expressions:
             value = projection.this if isinstance(projection, exp.Alias) else projection
             if isinstance(projection, exp.Aliases):
@@ -370,12 +378,12 @@ class _Binder:
 
     # ---- expressions ----------------------------------------------------------------------------------------------
 
-    def _condition(self, node: exp.Expression, scope: Scope, clause: str, *, aggregates: bool) -> None:
+    def _condition(self, node: exp.Expr, scope: Scope, clause: str, *, aggregates: bool) -> None:
         found = self._expression(node, scope, aggregates=aggregates, what=clause)
         if types.kind(found) not in (exp.DType.BOOLEAN, exp.DType.NULL):
             raise error(node, f"{clause} needs a condition, but {node.sql('cql')} is {types.type_name(found)}")
 
-    def _expression(self, node: exp.Expression, scope: Scope, *, aggregates: bool, what: str) -> exp.DataType:
+    def _expression(self, node: exp.Expr, scope: Scope, *, aggregates: bool, what: str) -> exp.DataType:
         known: dict[int, exp.DataType] = {}
         for aggregate in list(_aggregates(node)):
             if not aggregates:
@@ -386,7 +394,9 @@ class _Binder:
                 if part is None:
                     continue
                 for nested in _aggregates(part):
-                    raise error(nested, f"{call.name} of an aggregate is not defined; aggregate the subquery's output instead")
+                    raise error(
+                        nested, f"{call.name} of an aggregate is not defined; aggregate the subquery's output instead"
+                    )
             if call.argument is not None:
                 argument_type = self._expression(call.argument, scope, aggregates=False, what=call.name)
             if call.filter is not None:
@@ -396,7 +406,7 @@ class _Binder:
             known[id(subquery)] = self._subquery(subquery, scope)
         return infer(node, scope.resolve, lambda part: known.get(id(part)))
 
-    def _subquery(self, node: exp.Expression, scope: Scope) -> exp.DataType:
+    def _subquery(self, node: exp.Expr, scope: Scope) -> exp.DataType:
         if isinstance(node, exp.Exists):
             self._query(node.this, scope)
             node.type = types.BOOLEAN
@@ -414,11 +424,11 @@ class _Binder:
         node.type = columns[0].type
         return columns[0].type
 
-    def _one_column(self, node: exp.Expression, columns: tuple[Column, ...]) -> None:
+    def _one_column(self, node: exp.Expr, columns: tuple[Column, ...]) -> None:
         if len(columns) != 1:
             raise error(node, f"the subquery must have one column, but has {len(columns)}")
 
-    def _check_grouped(self, node: exp.Expression, grouped: set[str]) -> None:
+    def _check_grouped(self, node: exp.Expr, grouped: set[str]) -> None:
         stack = [node.this if isinstance(node, exp.Alias) else node]
         while stack:
             part = stack.pop()
@@ -431,7 +441,7 @@ class _Binder:
 
     # ---- small checks ---------------------------------------------------------------------------------------------
 
-    def _order_terms(self, query: exp.Expression) -> list[exp.Ordered]:
+    def _order_terms(self, query: exp.Expr) -> list[exp.Ordered]:
         order = query.args.get("order")
         return list(order.expressions) if order is not None else []
 
@@ -441,7 +451,7 @@ class _Binder:
             raise error(literal, f"{clause} {number}: the select list has {count} columns")
         return number
 
-    def _check_limit(self, query: exp.Expression) -> None:
+    def _check_limit(self, query: exp.Expr) -> None:
         for clause in ("limit", "offset"):
             node = query.args.get(clause)
             if node is None:
@@ -452,14 +462,16 @@ class _Binder:
             if int(value.name.replace("_", "")) >= 1 << 63:
                 raise error(value, f"{clause.upper()} {value.name} is too large; it must fit in a BIGINT")
 
-    def _only(self, node: exp.Expression, allowed: frozenset[str] | set[str], what: str) -> None:
+    def _only(self, node: exp.Expr, allowed: frozenset[str] | set[str], what: str) -> None:
         for key, value in node.args.items():
             if value and key not in allowed:
-                name = {"with_": "WITH (write the subquery in FROM)"}.get(key, key.rstrip("_").replace("_", " ").upper())
+                name = {"with_": "WITH (write the subquery in FROM)"}.get(
+                    key, key.rstrip("_").replace("_", " ").upper()
+                )
                 raise error(node, f"{name} is not part of the language in {what}")
 
 
-def _aggregates(node: exp.Expression) -> Iterator[exp.Expression]:
+def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     """The outermost aggregate calls in an expression, not those of its subqueries."""
     stack = [node]
     while stack:
@@ -470,7 +482,7 @@ def _aggregates(node: exp.Expression) -> Iterator[exp.Expression]:
             stack.extend(part.iter_expressions())
 
 
-def _subqueries(node: exp.Expression) -> Iterator[exp.Expression]:
+def _subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
     """The outermost subqueries in an expression: EXISTS, IN (SELECT …), and scalar ones."""
     stack = [node]
     while stack:

@@ -41,7 +41,7 @@ class BoundQuery:
     """
 
     text: str
-    ast: exp.Expression
+    ast: exp.Expr
     sources: tuple[Source, ...]
     columns: tuple[Column, ...]
     timestamps: bool

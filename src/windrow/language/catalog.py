@@ -134,7 +134,9 @@ def stream_from_node(node: nodes.CreateStream) -> Stream:
     lateness = node.args.get("lateness")
     late_ticks = units.ticks(lateness, timestamps=plain.timestamps, what="LATENESS") if lateness is not None else 0
     return _checked_stream(
-        Stream(plain.name, columns, plain.time, plain.sequence, late_ticks, _name(node.args.get("format")), _options(node)),
+        Stream(
+            plain.name, columns, plain.time, plain.sequence, late_ticks, _name(node.args.get("format")), _options(node)
+        ),
         node,
     )
 
@@ -156,18 +158,20 @@ def relation_from_node(node: nodes.CreateRelation) -> Relation:
     )  # fmt: skip
 
 
-def _columns(node: exp.Expression) -> tuple[Column, ...]:
-    columns = []
-    for definition in node.args["columns"]:
-        try:
-            columns.append(Column(definition.name, types.canonical(definition.args["kind"])))
-        except BindError as error:
-            raise _error(definition, f"column {definition.name}: {error.reason}") from None
+def _columns(node: exp.Expr) -> tuple[Column, ...]:
+    columns = tuple(map(_column, node.args["columns"]))
     _check_names(node.this.name, columns, node)
-    return tuple(columns)
+    return columns
 
 
-def _check_names(name: str, columns: Sequence[Column], node: exp.Expression | None = None) -> None:
+def _column(definition: exp.ColumnDef) -> Column:
+    try:
+        return Column(definition.name, types.canonical(definition.args["kind"]))
+    except BindError as error:
+        raise _error(definition, f"column {definition.name}: {error.reason}") from None
+
+
+def _check_names(name: str, columns: Sequence[Column], node: exp.Expr | None = None) -> None:
     seen: set[str] = set()
     for column in columns:
         place = _definition(node, column.name)
@@ -180,19 +184,23 @@ def _check_names(name: str, columns: Sequence[Column], node: exp.Expression | No
         seen.add(column.name.lower())
 
 
-def _definition(node: exp.Expression | None, name: str) -> exp.Expression | None:
+def _definition(node: exp.Expr | None, name: str) -> exp.Expr | None:
     """Where the last column of that name is declared."""
     same = [part for part in node.args["columns"] if part.name.lower() == name.lower()] if node is not None else []
     return same[-1] if same else node
 
 
-def _checked_stream(stream: Stream, node: exp.Expression | None = None) -> Stream:
+def _checked_stream(stream: Stream, node: exp.Expr | None = None) -> Stream:
     _check_names(stream.name, stream.columns, node)
     names = {column.name.lower(): column for column in stream.columns}
     for role, name in (("time", stream.time), ("sequence", stream.sequence)):
         if name is not None and name.lower() not in names:
             close = get_close_matches(name.lower(), names, n=1)
-            hint = f"; did you mean {names[close[0]].name}?" if close else f"; it has {', '.join(c.name for c in stream.columns)}"
+            hint = (
+                f"; did you mean {names[close[0]].name}?"
+                if close
+                else f"; it has {', '.join(c.name for c in stream.columns)}"
+            )
             place = node.args[role] if node is not None else None
             raise _error(place, f"stream {stream.name} has no column {name} to be its {role} column{hint}")
     time = names[stream.time.lower()]
@@ -203,14 +211,17 @@ def _checked_stream(stream: Stream, node: exp.Expression | None = None) -> Strea
             f"but is {types.type_name(time.type)}",
         )
     if stream.lateness < 0:
-        raise _error(node.args["lateness"] if node is not None else None, f"LATENESS of stream {stream.name} must not be negative")
+        raise _error(
+            node.args["lateness"] if node is not None else None,
+            f"LATENESS of stream {stream.name} must not be negative",
+        )
     sequence = None if stream.sequence is None else names[stream.sequence.lower()].name
     return Stream(
         stream.name, stream.columns, time.name, sequence, stream.lateness, stream.format, stream.options
     )  # fmt: skip
 
 
-def _options(node: exp.Expression) -> dict[str, str]:
+def _options(node: exp.Expr) -> dict[str, str]:
     options: dict[str, str] = {}
     for option in node.args.get("options") or ():
         if option.this.name in options:
@@ -219,10 +230,10 @@ def _options(node: exp.Expression) -> dict[str, str]:
     return options
 
 
-def _name(node: exp.Expression | None) -> str | None:
+def _name(node: exp.Expr | None) -> str | None:
     return None if node is None else node.name
 
 
-def _error(node: exp.Expression | None, message: str) -> BindError:
+def _error(node: exp.Expr | None, message: str) -> BindError:
     line, column = position(node) if node is not None else (None, None)
     return BindError(message, line=line, column=column)

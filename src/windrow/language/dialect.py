@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokenizer_core import TokenType
 
 from windrow.language.generator import CQLGenerator
 from windrow.language.parser import CQLParser
@@ -13,7 +16,9 @@ class CQL(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         # Without this sqlglot swallows everything behind EXPLAIN as one opaque command.
-        KEYWORDS = {word: token for word, token in DuckDB.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"}
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: token for word, token in DuckDB.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"
+        }
 
     Parser = CQLParser
     Generator = CQLGenerator

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 from sqlglot import exp
 from sqlglot.generators.duckdb import DuckDBGenerator
 
@@ -11,7 +14,7 @@ from windrow.language import nodes
 class CQLGenerator(DuckDBGenerator):
     """sqlglot's DuckDB generator plus the nodes that CQL adds."""
 
-    TRANSFORMS = {
+    TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **DuckDBGenerator.TRANSFORMS,
         exp.PercentileCont: lambda self, e: self.func("PERCENTILE_CONT", e.this),
         exp.PercentileDisc: lambda self, e: self.func("PERCENTILE_DISC", e.this),
@@ -54,9 +57,8 @@ class CQLGenerator(DuckDBGenerator):
         words.append(kind)
         if kind != "NOW":
             words.append(self.sql(expression, "length") or "UNBOUNDED")
-        for clause in ("slide", "offset"):
-            if expression.args.get(clause):
-                words.append(f"{clause.upper()} {self.sql(expression, clause)}")
+        clauses = (clause for clause in ("slide", "offset") if expression.args.get(clause))
+        words.extend(f"{clause.upper()} {self.sql(expression, clause)}" for clause in clauses)
         if expression.args.get("internal"):
             words.append("INTERNAL")
         return f"[{' '.join(words)}]"
@@ -111,10 +113,12 @@ class CQLGenerator(DuckDBGenerator):
         plain = all(exp.SAFE_IDENTIFIER_RE.match(part) for part in key.split("."))
         return f"{key if plain else self.sql(expression, 'this')} {self.sql(expression, 'expression')}"
 
-    def _head(self, kind: str, expression: exp.Expression) -> str:
-        return f"CREATE {kind} {self.sql(expression, 'this')} ({self.expressions(expression, key='columns', flat=True)})"
+    def _head(self, kind: str, expression: exp.Expr) -> str:
+        return (
+            f"CREATE {kind} {self.sql(expression, 'this')} ({self.expressions(expression, key='columns', flat=True)})"
+        )
 
-    def _using(self, word: str, expression: exp.Expression) -> list[str]:
+    def _using(self, word: str, expression: exp.Expr) -> list[str]:
         words = []
         if expression.args.get("format"):
             words.append(f"{word} {self.sql(expression, 'format')}")

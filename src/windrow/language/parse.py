@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from windrow.errors import SyntaxError
 from windrow.language import nodes
@@ -29,7 +29,7 @@ MAX_DEPTH = 250
 """Levels of nesting; keeps every recursive walk inside Python's stack."""
 
 
-def parse(text: str) -> list[exp.Expression]:
+def parse(text: str) -> list[exp.Expr]:
     """All statements of a script, with stream operators normalised to stand around their SELECT.
 
     >>> [statement.sql(CQL) for statement in parse("SELECT Istream(a) FROM s [NOW]; SHOW STREAMS")]
@@ -51,13 +51,13 @@ def parse(text: str) -> list[exp.Expression]:
         raise SyntaxError(f"the text cannot be parsed ({type(error).__name__} inside the SQL parser)") from None
     result = []
     for statement in statements:
-        if statement is not None and not isinstance(statement, exp.Semicolon):
+        if isinstance(statement, exp.Expr):
             check_depth(statement)
             result.append(normalise(statement))
     return result
 
 
-def parse_one(text: str) -> exp.Expression:
+def parse_one(text: str) -> exp.Expr:
     """The single statement of a text."""
     statements = parse(text)
     if len(statements) != 1:
@@ -66,16 +66,16 @@ def parse_one(text: str) -> exp.Expression:
 
 
 _TOO_DEEP = (
-    f"the text is nested too deeply (at most {MAX_NESTING} levels of parentheses or CASE, and {MAX_DEPTH} of operators); "
-    "split it, or use IN (…) instead of a long chain of OR"
+    f"the text is nested too deeply (at most {MAX_NESTING} levels of parentheses or CASE, and {MAX_DEPTH} of operators)"
+    "; split it, or use IN (…) instead of a long chain of OR"
 )
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 
 
-def check_depth(root: exp.Expression) -> None:
+def check_depth(root: exp.Expr) -> None:
     """Refuse nesting that would overflow the stack of a recursive walk (counted without recursion)."""
-    stack: list[tuple[exp.Expression, int]] = [(root, 1)]
+    stack: list[tuple[exp.Expr, int]] = [(root, 1)]
     while stack:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
@@ -84,7 +84,7 @@ def check_depth(root: exp.Expression) -> None:
         stack.extend((child, depth + 1) for child in node.iter_expressions())
 
 
-def normalise(statement: exp.Expression) -> exp.Expression:
+def normalise(statement: exp.Expr) -> exp.Expr:
     """`SELECT Rstream(x, y) FROM …` becomes `RSTREAM(SELECT x, y FROM …)`, also below the top."""
     for select in list(statement.find_all(exp.Select)):
         found = _operator_in_select_list(select)
@@ -117,13 +117,19 @@ def normalise(statement: exp.Expression) -> exp.Expression:
 
 def _operator_in_select_list(
     select: exp.Select,
-) -> tuple[str, list[exp.Expression], exp.Expression | None, exp.Expression] | None:
+) -> tuple[str, list[exp.Expr], exp.Expr | None, exp.Expr] | None:
     for projection in select.expressions:
         call, window = projection, None
-        if isinstance(call, exp.Alias) and isinstance(call.this, exp.Anonymous) and call.this.name.upper() in STREAM_OPERATORS:
+        if (
+            isinstance(call, exp.Alias)
+            and isinstance(call.this, exp.Anonymous)
+            and call.this.name.upper() in STREAM_OPERATORS
+        ):
             kind = call.this.name.upper()
             line, column = position(call.args["alias"])
-            raise SyntaxError(f"{kind} takes no alias; name its columns inside: {kind}(x AS name, …)", line=line, column=column)
+            raise SyntaxError(
+                f"{kind} takes no alias; name its columns inside: {kind}(x AS name, …)", line=line, column=column
+            )
         if isinstance(call, nodes.OutputWindow):
             call, window = call.this, call.args["window"]
         if isinstance(call, exp.Anonymous) and call.name.upper() in STREAM_OPERATORS:
@@ -159,16 +165,21 @@ def _tokens(text: str) -> list[Token]:
             line, column = line_and_column(text, token.start)
             reason = f"the name or number has {len(token.text):,} characters; at most {MAX_WORD} are taken"
             raise SyntaxError(reason, line=line, column=column)
-        if token.token_type == TokenType.VAR and previous is not None and previous.end + 1 == token.start:
-            if previous.token_type == TokenType.NUMBER and token.text.upper() not in UNITS:
-                line, column = line_and_column(text, previous.start)
-                raise SyntaxError(f"{text[previous.start : token.end + 1]} is not a number", line=line, column=column)
+        if previous is not None and _is_one_word(previous, token):
+            line, column = line_and_column(text, previous.start)
+            raise SyntaxError(f"{text[previous.start : token.end + 1]} is not a number", line=line, column=column)
         previous = token
         width = token.end - token.start
         if token.col <= width:  # it spans lines; sqlglot noted where it ends
             token.line, column = line_and_column(text, token.start)
             token.col = column + width
     return tokens
+
+
+def _is_one_word(number: Token, name: Token) -> bool:
+    """`0x1F` and `1a` are written as one word, but sqlglot reads `0 AS x1F`; `10s` in a window is good."""
+    kinds = (number.token_type, name.token_type) == (TokenType.NUMBER, TokenType.VAR)
+    return kinds and number.end + 1 == name.start and name.text.upper() not in UNITS
 
 
 def _token_error(error: TokenError, text: str) -> SyntaxError:
@@ -182,8 +193,8 @@ def _token_error(error: TokenError, text: str) -> SyntaxError:
         line, column = line_and_column(text, text.rindex("/*"))
         return SyntaxError("the comment that starts here has no closing */", line=line, column=column)
     line, column = line_and_column(text, min(error.end or 0, len(text)))
-    return SyntaxError("the text cannot be split into words near here; look for a quote or comment left open",
-                       line=line, column=column)  # fmt: skip
+    reason = "the text cannot be split into words near here; look for a quote or comment left open"
+    return SyntaxError(reason, line=line, column=column)
 
 
 def _syntax_error(error: ParseError) -> SyntaxError:

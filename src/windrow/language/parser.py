@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from windrow.language import nodes
 from windrow.language.strict_parser import StrictParser
@@ -13,7 +13,14 @@ from windrow.language.strict_parser import StrictParser
 STREAM_OPERATORS = frozenset({"ISTREAM", "DSTREAM", "RSTREAM", "WSTREAM", "ISTREAM_RESTORE", "RSTREAM_RESTORE"})
 _WINDOW_WORDS = frozenset({"RANGE", "WINDOW", "ROWS", "NOW", "PARTITION BY"})
 _OBJECTS = {"STREAM": "STREAM", "RELATION": "RELATION", "QUERY": "QUERY"}
-_NO_UNITS = (TokenType.R_BRACKET, TokenType.USING, TokenType.STRING, TokenType.NUMBER, TokenType.COMMA, TokenType.R_PAREN)
+_NO_UNITS = (
+    TokenType.R_BRACKET,
+    TokenType.USING,
+    TokenType.STRING,
+    TokenType.NUMBER,
+    TokenType.COMMA,
+    TokenType.R_PAREN,
+)
 _QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN)
 _SHOWN = {"STREAMS": "STREAMS", "RELATIONS": "RELATIONS", "QUERIES": "QUERIES"}
 
@@ -119,7 +126,9 @@ class CQLParser(StrictParser):
     def _parse_query(self) -> exp.Expr:
         token = self._curr
         if token and token.token_type not in _QUERY_STARTS and self._word() not in STREAM_OPERATORS:
-            self.raise_error("Expected SELECT …, RSTREAM(SELECT …) or another stream operator, CREATE, DROP, SHOW or EXPLAIN")
+            self.raise_error(
+                "Expected SELECT …, RSTREAM(SELECT …) or another stream operator, CREATE, DROP, SHOW or EXPLAIN"
+            )
         query = self._parse_stream_operator() or super()._parse_statement()
         if not isinstance(query, (exp.Query, nodes.StreamOperator)):
             self.raise_error("Expected a query: SELECT …, or a stream operator such as RSTREAM(SELECT …)", token)
@@ -185,9 +194,8 @@ class CQLParser(StrictParser):
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if isinstance(this, exp.Table) and self._match(TokenType.L_BRACKET, advance=False):
             return self._parse_window_behind(this)
-        if self._at_window():
-            if isinstance(this, exp.Anonymous) and this.name.upper() == "WSTREAM":
-                return self.expression(nodes.OutputWindow(this=this, window=self._parse_stream_window()))
+        if isinstance(this, exp.Anonymous) and this.name.upper() == "WSTREAM" and self._at_window():
+            return self.expression(nodes.OutputWindow(this=this, window=self._parse_stream_window()))
         return super()._parse_bracket(this)
 
     def _parse_window_behind(self, source: exp.Expr) -> exp.Expr:

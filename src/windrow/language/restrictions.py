@@ -14,7 +14,7 @@ from windrow.language.positions import position
 from windrow.windows.spec import RangeWindow, RowsWindow
 
 
-def check_windows(sources: Sequence[Source], ast: exp.Expression) -> tuple[int | None, int | None]:
+def check_windows(sources: Sequence[Source], ast: exp.Expr) -> tuple[int | None, int | None]:
     """The query's SLIDE in ticks and in tuples; all windows that have one have the same."""
     slides: dict[tuple[str, int], Source] = {}
     for source in sources:
@@ -24,7 +24,10 @@ def check_windows(sources: Sequence[Source], ast: exp.Expression) -> tuple[int |
     if len(slides) > 1:
         names = " and ".join(source.alias for source in slides.values())
         second = list(slides.values())[1]
-        raise _error(_node_of(ast, second), f"all windows of one query slide alike, but those of {names} differ; give them the same SLIDE")
+        raise _error(
+            _node_of(ast, second),
+            f"all windows of one query slide alike, but those of {names} differ; give them the same SLIDE",
+        )
     internal = [source for source in sources if source.window is not None and source.window.internal]
     if internal:
         _check_internal(sources, internal, ast)
@@ -34,7 +37,7 @@ def check_windows(sources: Sequence[Source], ast: exp.Expression) -> tuple[int |
     return (slide, None) if unit == "time" else (None, slide)
 
 
-def _check_internal(sources: Sequence[Source], internal: Sequence[Source], ast: exp.Expression) -> None:
+def _check_internal(sources: Sequence[Source], internal: Sequence[Source], ast: exp.Expr) -> None:
     offender = negation(ast)
     if offender is not None:
         raise _error(
@@ -49,7 +52,7 @@ def _check_internal(sources: Sequence[Source], internal: Sequence[Source], ast: 
         )
 
 
-def negation(ast: exp.Expression) -> str | None:
+def negation(ast: exp.Expr) -> str | None:
     """The operator that makes INTERNAL or an output window meaningless, by name, or None."""
     for node in ast.walk():
         if isinstance(node, (exp.Except, exp.Intersect)) or (isinstance(node, exp.Union) and node.args.get("distinct")):
@@ -63,7 +66,7 @@ def negation(ast: exp.Expression) -> str | None:
     return None
 
 
-def has_aggregates(ast: exp.Expression) -> bool:
+def has_aggregates(ast: exp.Expr) -> bool:
     """True when the query itself (not a subquery in FROM) groups or aggregates."""
     if not isinstance(ast, exp.Select):
         return False
@@ -71,7 +74,7 @@ def has_aggregates(ast: exp.Expression) -> bool:
     return ast.args.get("group") is not None or any(is_aggregate(n) for part in parts for n in part.walk())
 
 
-def is_plain(ast: exp.Expression) -> bool:
+def is_plain(ast: exp.Expr) -> bool:
     """Select-project-join of streams and relations: no grouping, no DISTINCT, no nested query, no LIMIT."""
     if not isinstance(ast, exp.Select) or has_aggregates(ast):
         return False
@@ -94,7 +97,7 @@ def is_append_only(query: BoundQuery) -> bool:
     return unbounded and is_plain(query.ast) and not retroactive
 
 
-def check_operator(query: BoundQuery, statement: exp.Expression) -> None:
+def check_operator(query: BoundQuery, statement: exp.Expr) -> None:
     """Stream operators at the right place, with and without a window."""
     operator = query.operator
     if operator == "WSTREAM":
@@ -104,14 +107,16 @@ def check_operator(query: BoundQuery, statement: exp.Expression) -> None:
             raise _error(statement, "the window of WSTREAM has neither SLIDE nor INTERNAL")
         offender = negation(query.ast)
         if offender is not None:
-            raise _error(statement, f"WSTREAM does not go with {offender}: its window could hold answers that are no longer true")
+            raise _error(
+                statement, f"WSTREAM does not go with {offender}: its window could hold answers that are no longer true"
+            )
     elif query.output_window is not None:
         raise _error(statement, f"{operator} has no window of its own; only WSTREAM has")
     if operator is not None and operator.endswith("_RESTORE") and query.slide is None:
         raise _error(statement, f"{operator} needs a periodic query: give its windows a SLIDE (thesis 3.3.4)")
 
 
-def without_output_windows(ast: exp.Expression) -> exp.Expression:
+def without_output_windows(ast: exp.Expr) -> exp.Expr:
     """`SELECT SUM(Wstream(SUM(a))[w]) FROM s` becomes `SELECT SUM(x) FROM (SELECT SUM(a) AS x FROM s INTERNAL)[w]`."""
     if not isinstance(ast, exp.Select):
         return ast
@@ -120,7 +125,9 @@ def without_output_windows(ast: exp.Expression) -> exp.Expression:
         return ast
     windows = {call.args["window"].sql("cql") for call in calls}
     if len(windows) > 1 or ast.args.get("group") or ast.args.get("having"):
-        raise _error(calls[0], "Wstream inside an aggregate takes one window and no GROUP BY or HAVING; write a subquery")
+        raise _error(
+            calls[0], "Wstream inside an aggregate takes one window and no GROUP BY or HAVING; write a subquery"
+        )
     inner = exp.Select(
         expressions=[],
         **{clause: part.copy() for clause in ("from_", "where") if (part := ast.args.get(clause)) is not None},
@@ -145,10 +152,11 @@ def without_output_windows(ast: exp.Expression) -> exp.Expression:
     return ast
 
 
-def _node_of(ast: exp.Expression, source: Source) -> exp.Expression:
-    return next((node for node in ast.walk() if node.meta.get(SOURCE_ID) == source.id), ast)
+def _node_of(ast: exp.Expr, source: Source) -> exp.Expr:
+    found = (node for node in ast.walk() if isinstance(node, exp.Expr) and node.meta.get(SOURCE_ID) == source.id)
+    return next(found, ast)
 
 
-def _error(node: exp.Expression, message: str) -> BindError:
+def _error(node: exp.Expr, message: str) -> BindError:
     line, column = position(node)
     return BindError(message, line=line, column=column)

@@ -24,7 +24,7 @@ class Scope:
     merged: dict[str, str] = field(default_factory=dict)
     """Columns joined by USING: their plain name means the left item's column."""
 
-    def add(self, alias: str, columns: tuple[Column, ...], node: exp.Expression) -> None:
+    def add(self, alias: str, columns: tuple[Column, ...], node: exp.Expr) -> None:
         """Bring a FROM item into scope under a free alias."""
         if alias.lower() in self.items:
             raise error(node, f"{alias} stands twice in FROM; give one of them another alias")
@@ -63,7 +63,10 @@ class Scope:
             alias, columns = self.items[self.merged[name]]
             return next((alias, column) for column in columns if column.name.lower() == name)
         matches = [
-            (alias, column) for alias, columns in self.items.values() for column in columns if column.name.lower() == name
+            (alias, column)
+            for alias, columns in self.items.values()
+            for column in columns
+            if column.name.lower() == name
         ]
         if len(matches) > 1:
             choices = " or ".join(f"{alias}.{column.name}" for alias, column in matches)
@@ -78,7 +81,7 @@ class Scope:
         return f"unknown column {node.name}{_hint(node.name.lower(), names)}"
 
 
-def error(node: exp.Expression, message: str) -> BindError:
+def error(node: exp.Expr, message: str) -> BindError:
     """A BindError at the node's place in the text."""
     line, column = position(node)
     return BindError(message, line=line, column=column)

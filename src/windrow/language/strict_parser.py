@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 # The clauses behind FROM in their order; LIMIT and OFFSET stand in any.
 _CLAUSES = {
@@ -58,6 +58,8 @@ _INSTEAD = {
     "STRAIGHT_JOIN": "use JOIN",
     "OVER": "put the window behind the stream: FROM s [RANGE 1 MIN]",
 }
+T = TypeVar("T")
+
 _REQUIRED = re.compile(r"Required keyword: '(\w+)' missing for <class '[\w.]*\.(\w+)'>")
 _TOO_MANY = re.compile(r"The number of provided arguments \((\d+)\) is greater than .* arguments \((\d+)\)")
 _UNEXPECTED = "Invalid expression / Unexpected token"
@@ -86,7 +88,7 @@ def _in_order(rank: int, parse_clause: Callable[[Any], Any]) -> Callable[[Strict
 class StrictParser(DuckDBParser):
     """Refuses with one error at one token; see the module's docstring."""
 
-    QUERY_MODIFIER_PARSERS = {
+    QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         token: _in_order(rank, DuckDBParser.QUERY_MODIFIER_PARSERS[token]) for token, rank in _CLAUSES.items()
     }
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
@@ -97,15 +99,12 @@ class StrictParser(DuckDBParser):
 
     # ---- errors ---------------------------------------------------------------------------------------------------
 
-    def raise_error(self, message: str, token: Token | None = None) -> None:  # type: ignore[override]
+    def raise_error(self, message: str, token: Token | None = None) -> None:
         """One ParseError whose `col` is where the token starts; `highlight` is empty at the end of the statement."""
         place = token or self._curr
         found = self.sql[place.start : place.end + 1] if place else ""
-        if place:
-            start = place.start
-        else:
-            start = self._prev.end + 1 if self._prev else 0
-        line, column = line_and_column(self.sql, start)
+        behind = self._prev.end + 1 if self._prev else 0
+        line, column = line_and_column(self.sql, place.start if place else behind)
         reason = self._in_words(message, found)
         error = ParseError.new(
             f"line {line}, column {column}: {reason}", description=reason, line=line, col=column, highlight=found
@@ -131,7 +130,9 @@ class StrictParser(DuckDBParser):
             return f"Expected at most {too_many[2]} arguments for the function, got {too_many[1]}"
         return message
 
-    def _parse_batch_statements(self, parse_method: Callable[[Any], Any], sep_first_statement: bool = True) -> list[Any]:
+    def _parse_batch_statements(
+        self, parse_method: Callable[[Any], Any], sep_first_statement: bool = True
+    ) -> list[Any]:
         # sqlglot's own also reads, and drops, the ELSE and END of procedures.
         statements = []
         while self._chunk_index < len(self._chunks):
@@ -146,9 +147,9 @@ class StrictParser(DuckDBParser):
     def _parse_nothing(self, *args: Any, **kwargs: Any) -> None:
         return None
 
-    _parse_with = _parse_into = _parse_connect = _parse_lateral = _parse_version = _parse_nothing  # type: ignore[assignment]
-    _parse_table_sample = _parse_pivots = _parse_derived_table_values = _parse_stream = _parse_nothing  # type: ignore[assignment]
-    _parse_historical_data = _parse_table_hints = _parse_unnest = _parse_hint = _parse_nothing  # type: ignore[assignment]
+    _parse_with = _parse_into = _parse_connect = _parse_lateral = _parse_version = _parse_nothing
+    _parse_table_sample = _parse_pivots = _parse_derived_table_values = _parse_stream = _parse_nothing
+    _parse_historical_data = _parse_table_hints = _parse_unnest = _parse_hint = _parse_nothing
 
     def _parse_pipe_syntax_query(self, query: Any) -> Any:
         self.raise_error("|> is not part of the language; write SELECT … FROM … WHERE …")
@@ -227,8 +228,8 @@ class StrictParser(DuckDBParser):
         order = super()._parse_order(this, skip_order_token)
         return self._some(order, _ORDER_BY) if order is not this else order
 
-    def _some(self, clause: Any, message: str) -> Any:
-        if clause is not None and not clause.expressions:
+    def _some(self, clause: T, message: str) -> T:
+        if isinstance(clause, exp.Expr) and not clause.expressions:
             self.raise_error(message)
         return clause
 
@@ -299,7 +300,7 @@ class StrictParser(DuckDBParser):
         finally:
             self._last_clause = before
 
-    def _within_join(self, inside: bool, parse_method: Callable[[], Any]) -> Any:
+    def _within_join(self, inside: bool, parse_method: Callable[[], T]) -> T:
         before, self._in_join = self._in_join, inside
         try:
             return parse_method()
@@ -330,7 +331,7 @@ class StrictParser(DuckDBParser):
             return super(DuckDBParser, self)._parse_expression()
         return super()._parse_expression()
 
-    def _noted(self, node: Any, token: Token | None) -> Any:
+    def _noted(self, node: T, token: Token | None) -> T:
         if isinstance(node, exp.Expr) and token and "line" not in node.meta:
             node.update_positions(token)
         return node

@@ -39,12 +39,13 @@ def bind_window(node: nodes.WindowSpec, columns: tuple[Column, ...], *, timestam
             raise _error(node, "NOW has no OFFSET; use [RANGE 1 OFFSET d] for one past instant")
         return NowWindow(internal, duration("slide", "SLIDE", 1))
     if kind == "RANGE":
-        return RangeWindow(
-            duration("length", "RANGE", 1), duration("slide", "SLIDE", 1), duration("offset", "OFFSET", 0) or 0, internal
-        )  # fmt: skip
+        length, slide = duration("length", "RANGE", 1), duration("slide", "SLIDE", 1)
+        return RangeWindow(length, slide, duration("offset", "OFFSET", 0) or 0, internal)
     names = {column.name.lower(): column.name for column in columns}
     partition = []
     for part in node.args.get("partition_by") or ():
+        if part.table:
+            raise _error(part, f"PARTITION BY takes the stream's own columns; write {part.name}")
         if part.name.lower() not in names:
             raise _error(part, f"PARTITION BY: there is no column {part.name}; there are {', '.join(names.values())}")
         partition.append(names[part.name.lower()])
@@ -55,6 +56,6 @@ def bind_window(node: nodes.WindowSpec, columns: tuple[Column, ...], *, timestam
     )  # fmt: skip
 
 
-def _error(node: exp.Expression, message: str) -> BindError:
+def _error(node: exp.Expr, message: str) -> BindError:
     line, column = position(node)
     return BindError(message, line=line, column=column)

@@ -112,7 +112,7 @@ class _Builder:
 
     def _alias(self, item: exp.Expr) -> str:
         if isinstance(item, (syntax.Windowed, exp.Table)):
-            return self._sources[item.meta[SOURCE_ID]].alias.lower()
+            return str(self._sources[item.meta[SOURCE_ID]].alias).lower()
         return str(item.alias).lower()
 
     def _filtered(
@@ -157,11 +157,8 @@ class _Builder:
 
 
 def _outputs(ast: exp.Select) -> list[exp.Expr]:
-    parts = list(ast.expressions)
-    for clause in ("having", "order"):
-        if ast.args.get(clause) is not None:
-            parts.append(ast.args[clause])
-    return parts
+    clauses = (ast.args.get(clause) for clause in ("having", "order"))
+    return [*ast.expressions, *(clause for clause in clauses if clause is not None)]
 
 
 def _all_of(parts: list[exp.Expr]) -> exp.Expr | None:

@@ -1,9 +1,9 @@
 """Update patterns: in which order the rows of a plan edge expire (thesis 3.2.1), by the rules of thesis 3.5.1.
 
-    MON  nothing ever expires
-    WKS  rows expire in the order in which they came: a FIFO queue holds them
-    WK   every row's expiry is known when it comes, but the order differs: a calendar queue holds them
-    STR  what comes later decides what expires: negative tuples say so
+MON  nothing ever expires
+WKS  rows expire in the order in which they came: a FIFO queue holds them
+WK   every row's expiry is known when it comes, but the order differs: a calendar queue holds them
+STR  what comes later decides what expires: negative tuples say so
 """
 
 from __future__ import annotations

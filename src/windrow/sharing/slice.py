@@ -1,6 +1,6 @@
 """A slice: the panes that all queries with the same stream, predicate and grouping share (thesis 8.2, rule SS1).
 
-    batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► lookups of every member query
+batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► lookups of every member query
 """
 
 from __future__ import annotations

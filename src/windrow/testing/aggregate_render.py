@@ -51,6 +51,6 @@ def render_aggregate(call: AggregateCall, argument: str | None, condition: str |
     return f"{name.lower()}({distinct}{argument}){filter_}"
 
 
-def _type(node: exp.Expression) -> exp.DataType:
+def _type(node: exp.Expr) -> exp.DataType:
     assert isinstance(node.type, exp.DataType)
     return node.type

@@ -51,7 +51,7 @@ class _Renderer:
 
     # ---- queries --------------------------------------------------------------------------------------------------
 
-    def query(self, ast: exp.Expression, wanted: list[exp.DataType] | None = None, *, with_expiry: bool = False) -> str:
+    def query(self, ast: exp.Expr, wanted: list[exp.DataType] | None = None, *, with_expiry: bool = False) -> str:
         """A SELECT or set operation, its outputs cast to the types `wanted` when they are given."""
         if isinstance(ast, exp.Subquery):
             return self.query(ast.this, wanted)
@@ -79,7 +79,7 @@ class _Renderer:
             words += ["HAVING", self.scalar(select.args["having"].this)]
         return " ".join(words) + self._order_and_limit(select, len(wanted))
 
-    def _output(self, select: exp.Select, projection: exp.Expression, type_: exp.DataType) -> str:
+    def _output(self, select: exp.Select, projection: exp.Expr, type_: exp.DataType) -> str:
         value = projection.this if isinstance(projection, exp.Alias) else projection
         if is_aggregate(value):
             call = aggregate_call(value)
@@ -101,7 +101,7 @@ class _Renderer:
         outputs = [f"{cast(quoted(name), type_)} AS {quoted(name)}" for name, type_ in pairs]
         return f"SELECT {', '.join(outputs)} FROM ({sql}) AS __both" + self._order_and_limit(ast, len(names))
 
-    def _order_and_limit(self, query: exp.Expression, columns: int) -> str:
+    def _order_and_limit(self, query: exp.Expr, columns: int) -> str:
         order, limit, offset = (query.args.get(clause) for clause in ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
             return ""
@@ -128,7 +128,7 @@ class _Renderer:
                 sql += f" {word} {clause.expression.name}"
         return sql
 
-    def _no_ordinal(self, node: exp.Expression) -> str:
+    def _no_ordinal(self, node: exp.Expr) -> str:
         """A constant must not be read as the position of an output column."""
         sql = self.scalar(node)
         return cast(sql, _type(node)) if isinstance(node, exp.Literal) else sql
@@ -148,13 +148,13 @@ class _Renderer:
                 words.append(f"CROSS JOIN {self._item(join.this)}")
         return " ".join(words)
 
-    def _item(self, node: exp.Expression) -> str:
+    def _item(self, node: exp.Expr) -> str:
         source = self._source(node)
         if source is not None:
             return f"{table_name(source.id)} AS {quoted(source.alias)}"
         return f"({self.query(node.this)}) AS {quoted(node.alias)}"
 
-    def _source(self, node: exp.Expression) -> Source | None:
+    def _source(self, node: exp.Expr) -> Source | None:
         return self._sources[node.meta[SOURCE_ID]] if SOURCE_ID in node.meta else None
 
     def _validity(self, select: exp.Select) -> list[str]:
@@ -200,7 +200,7 @@ class _Renderer:
 
     # ---- expressions ----------------------------------------------------------------------------------------------
 
-    def scalar(self, node: exp.Expression) -> str:
+    def scalar(self, node: exp.Expr) -> str:
         """An expression; its aggregates and subqueries stand as columns while render.to_duckdb does the rest."""
         parts: dict[str, str] = {}
         root = exp.Paren(this=node.copy())
@@ -218,7 +218,7 @@ class _Renderer:
             sql = sql.replace(f'"{mark}"', part)
         return sql
 
-    def _part(self, node: exp.Expression) -> str:
+    def _part(self, node: exp.Expr) -> str:
         if is_aggregate(node):
             return self._aggregate(node)
         if isinstance(node, exp.Exists):
@@ -231,7 +231,7 @@ class _Renderer:
             return f"({cast(self.scalar(node.this), common)} IN ({self.query(inner, [common])}))"
         return f"({self.query(node.this)})"
 
-    def _aggregate(self, node: exp.Expression, pane: str | None = None) -> str:
+    def _aggregate(self, node: exp.Expr, pane: str | None = None) -> str:
         call = aggregate_call(node)
         if EXACT.get(call.name, call.name) == "FREQUENT" and pane is None:
             raise _unsupported(node, "FREQUENT has a reference answer only as an item of the select list")
@@ -240,7 +240,7 @@ class _Renderer:
         sql = render_aggregate(call, argument, condition, pane)
         return sql if pane is not None else cast(sql, _type(node))
 
-    def _frequent(self, select: exp.Select, node: exp.Expression) -> str:
+    def _frequent(self, select: exp.Select, node: exp.Expr) -> str:
         source = self._source(select.args["from_"].this)
         windows = [s.window for s in self._sources.values() if s.window is not None]
         window = windows[0]
@@ -259,7 +259,7 @@ class _Renderer:
         return self._aggregate(node, f"{quoted(source.alias)}.{PANE}")
 
 
-def _leaves(node: exp.Expression) -> list[exp.Expression]:
+def _leaves(node: exp.Expr) -> list[exp.Expr]:
     """The outermost aggregates and subqueries of an expression."""
     found, stack = [], [node]
     while stack:
@@ -272,7 +272,7 @@ def _leaves(node: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def output_types(ast: exp.Expression) -> list[exp.DataType]:
+def output_types(ast: exp.Expr) -> list[exp.DataType]:
     """The types of a query's outputs, as the binder has found them."""
     if isinstance(ast, exp.Subquery):
         return output_types(ast.this)
@@ -283,7 +283,7 @@ def output_types(ast: exp.Expression) -> list[exp.DataType]:
     return [_type(_bare(projection)) for projection in ast.expressions]
 
 
-def output_names(ast: exp.Expression) -> list[str]:
+def output_names(ast: exp.Expr) -> list[str]:
     """The names of a query's outputs; those of a set operation are those of its left side."""
     while isinstance(ast, (exp.Subquery, exp.SetOperation)):
         ast = ast.this
@@ -300,14 +300,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _bare(projection: exp.Expression) -> exp.Expression:
+def _bare(projection: exp.Expr) -> exp.Expr:
     return projection.this if isinstance(projection, exp.Alias) else projection
 
 
-def _type(node: exp.Expression) -> exp.DataType:
+def _type(node: exp.Expr) -> exp.DataType:
     return node.type if isinstance(node.type, exp.DataType) else types.NULL
 
 
-def _unsupported(node: exp.Expression, message: str) -> UnsupportedError:
+def _unsupported(node: exp.Expr, message: str) -> UnsupportedError:
     line, column = position(node)
     return UnsupportedError(message, line=line, column=column)
