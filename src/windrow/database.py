@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from threading import RLock
 from typing import Any
 
 import pyarrow as pa
@@ -39,9 +40,10 @@ def connect() -> Database:
 
 
 class Database:
-    """Streams, relations and queries of one process."""
+    """Streams, relations and queries of one process; its methods may be called from several threads, in turns."""
 
     def __init__(self, *, synopsis: str | None = None) -> None:
+        self._turn = RLock()
         self.catalog = Catalog()
         self._engine = Engine(synopsis)
         self._queries: dict[str, Query] = {}
@@ -51,8 +53,10 @@ class Database:
     def execute(self, text: str) -> Any:
         """Run a script of CQL statements; gives the result of the last one (a Query, a table, a text, or None)."""
         result: Any = None
-        for statement in parse(text):
-            result = self._statement(statement)
+        statements = parse(text)
+        with self._turn:
+            for statement in statements:
+                result = self._statement(statement)
         return result
 
     def stream(
@@ -61,22 +65,26 @@ class Database:
         """Declare a stream for pushed data; lateness in ticks, or as text such as '2 seconds'."""
         if not isinstance(schema, pa.Schema):
             raise InputError(f"stream {name}: expected a pyarrow.Schema, found {type(schema).__name__}")
-        self._add_stream(stream_from_schema(name, schema, time=time, sequence=sequence, lateness=lateness))
+        stream = stream_from_schema(name, schema, time=time, sequence=sequence, lateness=lateness)
+        with self._turn:
+            self._add_stream(stream)
 
     def query(self, text: str, *, name: str | None = None) -> Query:
         """Register a persistent query; it is answered from the next due time on."""
-        if name is None:
-            number = len(self._queries) + 1
-            while f"query_{number}" in self._queries:
-                number += 1
-            name = f"query_{number}"
-        return self._add_query(name, text)
+        with self._turn:
+            if name is None:
+                number = len(self._queries) + 1
+                while f"query_{number}" in self._queries:
+                    number += 1
+                name = f"query_{number}"
+            return self._add_query(name, text)
 
     def drop(self, name: str) -> None:
         """Drop a query: its answers so far stay readable, its share of the state is freed."""
-        query = self._find(name)
-        self._engine.drop_query(query.running)
-        del self._queries[name.lower()]
+        with self._turn:
+            query = self._find(name)
+            self._engine.drop_query(query.running)
+            del self._queries[name.lower()]
 
     def queries(self) -> list[Query]:
         """The registered queries, in the order of their registration."""
@@ -86,16 +94,19 @@ class Database:
 
     def push(self, stream: str, data: Any) -> None:
         """Feed a batch (pyarrow Table or RecordBatch); all of it is taken in or, with an InputError, nothing."""
-        self._engine.push(self.catalog.stream(stream).name, data)
+        with self._turn:
+            self._engine.push(self.catalog.stream(stream).name, data)
 
     def advance(self, stream: str, time: int | datetime) -> None:
         """A heartbeat: everything up to `time` has arrived."""
         declared = self.catalog.stream(stream)
-        self._engine.advance(declared.name, _tick(declared, time))
+        with self._turn:
+            self._engine.advance(declared.name, _tick(declared, time))
 
     def finish(self) -> None:
         """The end of all inputs: the last answers are given, and no more data are taken."""
-        self._engine.finish()
+        with self._turn:
+            self._engine.finish()
 
     def late(self, stream: str, *, take: bool = False) -> pa.Table:
         """The rows that came at or below the watermark and are in no answer; `take` also forgets them here."""

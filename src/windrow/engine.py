@@ -33,6 +33,8 @@ from windrow.windows.due import due_times, due_times_with_panes, first_due, last
 from windrow.windows.grid import Grid, edges_of
 from windrow.windows.watermark import Watermark
 
+FARTHEST_TICK = 1 << 61
+"""Leaves room for RANGE, OFFSET and SLIDE, which are at most as long, in 64 bits."""
 MAX_DUE_TIMES = 20_000_000
 """Answers that one batch may make due in one query: a timestamp of the year 9999 must not exhaust the memory."""
 LOOKUP_ROWS = 4_000_000
@@ -195,6 +197,8 @@ class Engine:
         if not len(ts):
             running.batches += 1
             return
+        for tick in (int(ts.min()), int(ts.max())):
+            self._check_tick(running, tick)
         self._check_cost(running, running.watermark.after(int(ts.max())))
         running.batches += 1
         running.rows += len(ts)
@@ -223,6 +227,7 @@ class Engine:
     def advance(self, name: str, to: int) -> None:
         """A heartbeat: the stream is complete up to `to`."""
         running = self._accepting(name)
+        self._check_tick(running, to)
         self._check_cost(running, to)
         running.watermark.advance(to)
         _raise(self._answer(running, running.watermark.value))
@@ -252,6 +257,13 @@ class Engine:
         running.late.append(table.filter(pa.array(late)))
         running.late_rows += int(late.sum())
         return table.filter(pa.array(~late)), ts[~late]
+
+    def _check_tick(self, running: RunningStream, tick: int) -> None:
+        if abs(tick) > FARTHEST_TICK:
+            raise InputError(
+                f"time {tick} of stream {running.stream.name} is out of range; ticks go from {-FARTHEST_TICK} to "
+                f"{FARTHEST_TICK}. Nothing was taken in."
+            )
 
     def _check_cost(self, running: RunningStream, watermark: int) -> None:
         for query in running.queries.values():

@@ -126,6 +126,19 @@ def test_a_wrong_timestamp_is_refused_before_it_costs_anything() -> None:
     assert counts(query) == {1: 1, 2: 2}
 
 
+@pytest.mark.parametrize("tick", [2**61 + 1, -(2**61) - 1, 2**63 - 1, -(2**63)])
+def test_ticks_out_of_range(tick: int) -> None:
+    db = stream()
+    query = db.query("SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 5]")
+    with pytest.raises(windrow.InputError, match="out of range"):
+        db.push("s", rows(1, tick))
+    with pytest.raises(windrow.InputError, match="out of range"):
+        db.advance("s", tick)
+    db.push("s", rows(1))
+    db.finish()
+    assert counts(query) == {5: 1}
+
+
 def test_negative_and_extreme_timestamps() -> None:
     db = stream()
     query = db.query("SELECT v, COUNT(*) AS n FROM s [RANGE 10 SLIDE 5] GROUP BY v")

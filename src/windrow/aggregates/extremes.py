@@ -15,6 +15,7 @@ from windrow.aggregates.component import Component
 from windrow.kernels import combine
 from windrow.kernels.accumulate import max_ints, min_ints, order_floats
 from windrow.kernels.jit import Codes, Ints
+from windrow.language.types import numpy_dtype
 
 
 class Extreme(Component):
@@ -93,7 +94,7 @@ def unordered(codes: Ints) -> NDArray[np.float64]:
 def restored(codes: Ints, kind: pa.DataType, null: NDArray[np.bool_] | None) -> pa.Array:
     """The values behind the integers, in the type of the column."""
     if pa.types.is_floating(kind):
-        return pa.array(unordered(codes).astype(kind.to_pandas_dtype(), copy=False), mask=null)
+        return pa.array(unordered(codes).astype(numpy_dtype(kind), copy=False), mask=null)
     if null is not None:
         # The identity of MIN does not fit in a narrower type.
         codes = np.where(null, 0, codes)

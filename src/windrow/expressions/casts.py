@@ -50,7 +50,7 @@ def _integer_to_integer(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 def _kept(values: Datum, where: Mask, wrong: Mask, target: pa.DataType) -> tuple[Datum, Mask]:
     failed = wrong & where
-    values = np.where(failed | ~where, 0, values).astype(target.to_pandas_dtype())
+    values = np.where(failed | ~where, 0, values).astype(types.numpy_dtype(target))
     return build(values, where & ~failed, target), failed
 
 

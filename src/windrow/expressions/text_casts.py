@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from windrow.expressions.arrays import TIMESTAMP, Datum, Mask, Numbers, build, numbers, truth, valid, without
 from windrow.expressions.program import Kernel
+from windrow.language import types
 
 DAY = 86_400_000_000
 SPACE = " \t\n\v\f\r"
@@ -69,7 +70,7 @@ def text_to_integer(limit: int, target: pa.DataType) -> Kernel:
         inside = short & (size <= np.where(negative, np.uint64(limit), np.uint64(limit - 1)))
         values = np.where(inside, size, np.uint64(0)).astype(np.int64)
         values = np.where(negative, -values, values)
-        return build(values.astype(target.to_pandas_dtype()), inside, target), valid(a) & ~inside, undecided
+        return build(values.astype(types.numpy_dtype(target)), inside, target), valid(a) & ~inside, undecided
 
     return run
 

@@ -11,7 +11,9 @@ Decimal128Type(decimal128(10, 2))
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -163,6 +165,11 @@ def from_arrow(arrow: pa.DataType) -> exp.DataType:
     elif pa.types.is_float16(arrow):
         hint = "; cast it to float32"
     raise BindError(f"Arrow type {arrow} has no type in Windrow{hint}")
+
+
+def numpy_dtype(arrow: pa.DataType) -> np.dtype[Any]:
+    """The NumPy type of an Arrow number (pyarrow's own way needs pandas in some versions)."""
+    return np.dtype({"float": "float32", "double": "float64"}.get(str(arrow), str(arrow)))
 
 
 def type_name(sql: exp.DataType) -> str:

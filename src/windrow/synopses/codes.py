@@ -14,6 +14,7 @@ from windrow.aggregates import columns
 from windrow.aggregates.extremes import ordered, unordered
 from windrow.kernels import hashing
 from windrow.kernels.jit import Codes, Ints, frozen
+from windrow.language.types import numpy_dtype
 from windrow.synopses.scratch import scratch
 
 DIRECT = 1 << 17
@@ -203,7 +204,7 @@ class IntEncoder(Encoder):
         values = self._codes.values(codes)
         null = codes == self._codes.null if self._codes.null >= 0 else None
         if self._floating:
-            return pa.array(unordered(values).astype(self._kind.to_pandas_dtype(), copy=False), mask=null)
+            return pa.array(unordered(values).astype(numpy_dtype(self._kind), copy=False), mask=null)
         return columns.from_ints(values, self._kind, null)
 
     def compact(self, live: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import duckdb
 from sqlglot import exp
 
 from windrow.language import types
@@ -155,8 +156,31 @@ def _concatenate(node: exp.Expr, view: Call) -> None:
         _wrap(operand, types.TEXT)
 
 
+def _remainder(node: exp.Expr, view: Call) -> None:
+    _arithmetic(node, view)
+    if types.is_integer(type_of(node)):
+        _refuse_zero(node)
+
+
+def _whole_division(node: exp.Expr, view: Call) -> None:
+    _function(node, view)
+    _refuse_zero(node)
+
+
+def _refuse_zero(node: exp.Expr) -> None:
+    """DuckDB before 2.0 gives NULL for an integer division by zero; the meaning here is that of 2.0, an error."""
+    if int(duckdb.__version__.split(".", maxsplit=1)[0]) >= 2:
+        return
+    divisor = node.expression
+    failure = exp.cast(exp.func("error", exp.Literal.string("Division by zero")), "BIGINT")
+    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
+    node.set("expression", exp.Case().when(is_zero, failure).else_(divisor.copy()))
+
+
 RULES: dict[str, Callable[[exp.Expr, Call], None]] = {
-    **dict.fromkeys(("+", "-", "*", "/", "%", "negate"), _arithmetic),
+    **dict.fromkeys(("+", "-", "*", "/", "negate"), _arithmetic),
+    "%": _remainder,
+    "//": _whole_division,
     **dict.fromkeys((*COMPARISONS, "between", "in"), _comparison),
     **dict.fromkeys(("coalesce", "greatest", "least"), _choice),
     **dict.fromkeys(("cast", "try_cast", "paren"), _nothing),
