@@ -93,6 +93,8 @@ class RunningStream:
     watermark: Watermark
     slices: dict[tuple[str, str, tuple[str, ...]], Slice] = field(default_factory=dict)
     queries: dict[str, RunningQuery] = field(default_factory=dict)
+    waiting: list[RunningQuery] = field(default_factory=list)
+    """Those whose first due time is not known yet."""
     late: list[pa.Table] = field(default_factory=list)
     rows: int = 0
     late_rows: int = 0
@@ -143,6 +145,7 @@ class Engine:
         if mark.oldest is not None and mark.newest is not None and member.since < mark.newest:
             query.first_ts = max(mark.oldest, member.since + 1)
         running.queries[name] = query
+        running.waiting.append(query)
         return query
 
     def drop_query(self, query: RunningQuery) -> None:
@@ -154,6 +157,7 @@ class Engine:
     def _remove(self, query: RunningQuery) -> None:
         running = self.streams[query.plan.stream.name.lower()]
         del running.queries[query.name]
+        running.waiting = [one for one in running.waiting if one is not query]
         query.slice.remove(query.member)
         if not query.slice.members:
             running.slices = {key: one for key, one in running.slices.items() if one is not query.slice}
@@ -216,12 +220,13 @@ class Engine:
             for query in self._queries_of(running, part)
             if query.member in reasons
         ]
-        for query in running.queries.values():
-            if query.member.next_due is None and newest > query.member.since:
+        for query in running.waiting:
+            if newest > query.member.since:
                 seen = oldest if oldest > query.member.since else int(ts[ts > query.member.since].min())
                 query.first_ts = seen if query.first_ts is None else min(query.first_ts, seen)
         running.watermark.observe(oldest, newest)
         failed += self._answer(running, running.watermark.value)
+        running.waiting = [query for query in running.waiting if query.member.next_due is None]
         _raise(failed)
 
     def advance(self, name: str, to: int) -> None:
@@ -283,7 +288,12 @@ class Engine:
         """Answer everything that is due; a watermark of None is the end of the input."""
         if running.watermark.newest is None:
             return []
-        parts = [(part, self._queries_of(running, part)) for part in running.slices.values()]
+        parts = [
+            (part, self._queries_of(running, part))
+            for part in running.slices.values()
+            # Between due times a batch costs its panes only, whatever the number of queries.
+            if watermark is None or part.earliest_due is None or part.earliest_due <= watermark
+        ]
         size = sum(part.group.groups * len(queries) for part, queries in parts if part.group is not None)
         failed = each(
             lambda item: self._answer_part(running.watermark, *item, watermark),

@@ -9,16 +9,10 @@ from sqlglot import exp
 
 from windrow.errors import BindError
 from windrow.language import nodes
+from windrow.language.literals import MICROSECONDS
 from windrow.language.positions import position
 
-_MICROSECONDS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-}
+_MICROSECONDS = {unit: MICROSECONDS[unit] for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY")}
 _SHORT = {
     "US": "MICROSECOND", "USEC": "MICROSECOND", "MICROS": "MICROSECOND",
     "MS": "MILLISECOND", "MSEC": "MILLISECOND", "MILLIS": "MILLISECOND",

@@ -65,6 +65,8 @@ class Slice:
     synopsis: str | None = None
     members: list[Member] = field(default_factory=list)
     group: ShareGroup | None = None
+    earliest_due: int | None = None
+    """No member is due before this; None while that is not known."""
     _values: list[Program] = field(default_factory=list)
     _idle: set[int] = field(default_factory=set)
     """Value columns that no member uses: they are not evaluated, and know nothing of what passes meanwhile."""
@@ -106,6 +108,7 @@ class Slice:
         reused = max([self._forgotten, *(self._since[place] for places in positions for place in places)])
         member.since = reused if covered or old is None else max(fresh, reused)
         self.members.append(member)
+        self.earliest_due = None
 
     def remove(self, member: Member) -> None:
         """Take a query out; the panes get coarser when nobody needs the finer edges."""
@@ -178,6 +181,7 @@ class Slice:
         known = [edge for edge in needed if edge is not None]
         if not known or len(known) < len(needed):
             return  # a member has not started yet
+        self.earliest_due = min(member.next_due for member in self.members if member.next_due is not None)
         edges, edge = self.group.closed_edges, min(known)
         if len(edges) and edges[0] <= edge:
             self._forgotten = edge
