@@ -226,7 +226,7 @@ def test_errors(marked: str, kind: type[errors.LanguageError], fragment: str) ->
         ("SELECT src FROM packets WHERE length =\n    «'a\nb'", "cannot mix"),
         ("SELECT src -- a comment\nFROM packets\nWHERE «src", "WHERE needs a condition"),
         ("SELECT src /* over\ntwo lines */ FROM packets [RANGE\r\n  «10]", "no time unit"),
-        ("SELECT src\nFROM packets\nGROUP BY src\n«WHERE ok;", ""),
+        ("SELECT src\nFROM packets\nGROUP BY src\n«WHERE ok;", "clauses in this order"),
         ("SELECT größe,\n «ünknown FROM (SELECT src AS größe FROM packets) AS x", "unknown column ünknown"),
         ("SELECT src\nFROM packets\nLIMIT\n«", "Expected"),
         ("SELECT '😀' || «nope\nFROM packets", "unknown column nope"),

@@ -103,7 +103,7 @@ def _moment(text: Datum) -> tuple[Numbers, Numbers, Mask, Mask]:
     fraction = number("fraction", 6)
     start = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype("datetime64[M]")
     first = start.astype("datetime64[D]").astype(np.int64)
-    length = (start + 1).astype("datetime64[D]").astype(np.int64) - first
+    length = (start + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64) - first
     clock = ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
     read = read & (month >= 1) & (month <= 12) & (day >= 1) & (day <= length) & (minute < 60) & (second < 60)
     read = read & ((hour < 24) | (clock == DAY))  # 24:00:00 is the next midnight
