@@ -11,7 +11,7 @@ from sqlglot import exp
 from windrow.errors import BindError
 from windrow.language.units import duration_text
 from windrow.plan import nodes
-from windrow.plan.patterns import Pattern, pattern
+from windrow.plan.patterns import Pattern, pattern, walk
 from windrow.windows.spec import NowWindow, RangeWindow, Window
 
 Notes = Sequence[tuple[str, str]]
@@ -30,50 +30,71 @@ def explain(plan: nodes.Output, notes: Notes = (), format: str = "text") -> str:
     if format == "text":
         return _text(plan, notes)
     if format == "json":
-        tree = {"plan": _tree(plan, plan.timestamps), "notes": [{"topic": t, "text": s} for t, s in notes]}
+        tree = {"plan": _tree(plan, _Labels(plan)), "notes": [{"topic": t, "text": s} for t, s in notes]}
         return json.dumps(tree, indent=2, ensure_ascii=False)
     if format == "mermaid":
         return _mermaid(plan, notes)
     raise BindError(f"EXPLAIN knows the formats {', '.join(FORMATS)}; found {format}")
 
 
-def label(node: nodes.Node, timestamps: bool) -> tuple[str, str]:
-    """The operator and its details."""
-    match node:
-        case nodes.StreamWindow(source=source) | nodes.SubqueryWindow(source=source):
-            assert source.window is not None
-            name = source.name if source.name.lower() == source.alias.lower() else f"{source.name} AS {source.alias}"
-            return "window", f"{name} {window_text(source.window, timestamps)}"
-        case nodes.RelationScan(source=source):
-            relation = source.relation
-            return "relation", source.name + (" (non-retroactive)" if relation and relation.non_retroactive else "")
-        case nodes.Selection(predicate=predicate):
-            return "σ select", _sql(predicate)
-        case nodes.Projection(expressions=expressions):
-            return "π project", ", ".join(_sql(part) for part in expressions)
-        case nodes.Union():
-            return "∪ union", ""
-        case nodes.Distinct():
-            return "δ distinct", ""
-        case nodes.Join(predicate=predicate, kind=kind):
-            return f"⋈ {kind.lower()} join", _sql(predicate) if predicate is not None else "every pair"
-        case nodes.RelationJoin(predicate=predicate, retroactive=retroactive):
-            return "⋈R join" if retroactive else "⋈NRR join", _sql(predicate) if predicate is not None else "every pair"
-        case nodes.SemiJoin(predicate=predicate):
-            return "⋉ semi-join", _sql(predicate) if predicate is not None else ""
-        case nodes.Negation(kind=kind, predicate=predicate):
-            return "− negation", kind + (f" {_sql(predicate)}" if predicate is not None else "")
-        case nodes.GroupBy(keys=keys, aggregates=calls):
-            by = f" by {', '.join(_sql(key) for key in keys)}" if keys else ""
-            return "γ group", ", ".join(_sql(call.node) for call in calls) + by
-        case nodes.TopRows(order=order, limit=limit, offset=offset):
-            parts = [f"by {', '.join(_sql(term) for term in order)}"] if order else []
-            parts += [f"limit {limit}"] if limit is not None else []
-            parts += [f"offset {offset}"] if offset else []
-            return "↓ order", " ".join(parts)
-        case nodes.Output():
-            return "output", _emission(node)
-    return type(node).__name__, ""
+class _Labels:
+    """What each node says of itself; columns carry their source's name only when there are several sources."""
+
+    def __init__(self, plan: nodes.Output) -> None:
+        self._timestamps = plan.timestamps
+        leaves = (nodes.StreamWindow, nodes.RelationScan, nodes.SubqueryWindow)
+        self._single = sum(isinstance(node, leaves) for node in walk(plan)) == 1
+
+    def __call__(self, node: nodes.Node) -> tuple[str, str]:
+        """The operator and its details."""
+        match node:
+            case nodes.StreamWindow(source=source) | nodes.SubqueryWindow(source=source):
+                assert source.window is not None
+                name = (
+                    source.name if source.name.lower() == source.alias.lower() else f"{source.name} AS {source.alias}"
+                )
+                return "window", f"{name} {window_text(source.window, self._timestamps)}"
+            case nodes.RelationScan(source=source):
+                relation = source.relation
+                return "relation", source.name + (" (non-retroactive)" if relation and relation.non_retroactive else "")
+            case nodes.Selection(predicate=predicate):
+                return "σ select", self._sql(predicate)
+            case nodes.Projection(expressions=expressions):
+                return "π project", ", ".join(self._sql(part) for part in expressions)
+            case nodes.Union():
+                return "∪ union", ""
+            case nodes.Distinct():
+                return "δ distinct", ""
+            case nodes.Join(predicate=predicate, kind=kind):
+                return f"⋈ {kind.lower()} join", self._sql(predicate) if predicate is not None else "every pair"
+            case nodes.RelationJoin(predicate=predicate, retroactive=retroactive):
+                return "⋈R join" if retroactive else "⋈NRR join", self._sql(
+                    predicate
+                ) if predicate is not None else "every pair"
+            case nodes.SemiJoin(predicate=predicate):
+                return "⋉ semi-join", self._sql(predicate) if predicate is not None else ""
+            case nodes.Negation(kind=kind, predicate=predicate):
+                return "− negation", kind + (f" {self._sql(predicate)}" if predicate is not None else "")
+            case nodes.GroupBy(keys=keys, aggregates=calls):
+                by = f" by {', '.join(self._sql(key) for key in keys)}" if keys else ""
+                return "γ group", ", ".join(self._sql(call.node) for call in calls) + by
+            case nodes.TopRows(order=order, limit=limit, offset=offset):
+                parts = [f"by {', '.join(self._sql(term) for term in order)}"] if order else []
+                parts += [f"limit {limit}"] if limit is not None else []
+                parts += [f"offset {offset}"] if offset else []
+                return "↓ order", " ".join(parts)
+            case nodes.Output():
+                return "output", _emission(node)
+        return type(node).__name__, ""
+
+    def _sql(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Alias) and isinstance(node.this, exp.Column) and node.this.name == node.alias:
+            node = node.this
+        if self._single:
+            node = node.copy()
+            for column in node.find_all(exp.Column):
+                column.set("table", None)
+        return str(node.sql("cql"))
 
 
 def window_text(window: Window, timestamps: bool) -> str:
@@ -112,9 +133,10 @@ def _emission(node: nodes.Output) -> str:
 
 def _text(plan: nodes.Output, notes: Notes) -> str:
     lines: list[tuple[str, str]] = []
+    label = _Labels(plan)
 
     def draw(node: nodes.Node, lead: str, branch: str) -> None:
-        operator, details = label(node, plan.timestamps)
+        operator, details = label(node)
         lines.append((f"{lead}{branch}{operator}  {details}".rstrip(), pattern(node).name))
         below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
         for index, edge in enumerate(node.inputs):
@@ -130,25 +152,26 @@ def _text(plan: nodes.Output, notes: Notes) -> str:
     return "\n".join(text)
 
 
-def _tree(node: nodes.Node, timestamps: bool) -> dict[str, Any]:
-    operator, details = label(node, timestamps)
+def _tree(node: nodes.Node, label: _Labels) -> dict[str, Any]:
+    operator, details = label(node)
     return {
         "operator": operator,
         "details": details,
         "pattern": pattern(node).name,
-        "inputs": [_tree(edge, timestamps) for edge in node.inputs],
+        "inputs": [_tree(edge, label) for edge in node.inputs],
     }
 
 
 def _mermaid(plan: nodes.Output, notes: Notes) -> str:
     lines = ["graph BT"]
     counter = 0
+    label = _Labels(plan)
 
     def draw(node: nodes.Node) -> str:
         nonlocal counter
         name = f"n{counter}"
         counter += 1
-        operator, details = label(node, plan.timestamps)
+        operator, details = label(node)
         lines.append(f'  {name}["{_escape(f"{operator} {details}".strip())}"]')
         for edge in node.inputs:
             lines.append(f"  {draw(edge)} -->|{pattern(edge).name}| {name}")
@@ -163,7 +186,3 @@ def _mermaid(plan: nodes.Output, notes: Notes) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _sql(node: exp.Expr) -> str:
-    return str(node.sql("cql"))

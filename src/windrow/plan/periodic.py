@@ -148,7 +148,7 @@ def _aggregation(call: AggregateCall) -> Aggregation:
         value.type = branch.type = kept.type
     if value is not None:
         _without_subqueries(value)
-    return Aggregation(call.name, None if value is None else unqualified(value), call.node.sql("cql"))
+    return Aggregation(call.name, None if value is None else unqualified(value), unqualified(call.node).sql("cql"))
 
 
 class _Placeholders:
