@@ -50,10 +50,8 @@ class _Labels:
         match node:
             case nodes.StreamWindow(source=source) | nodes.SubqueryWindow(source=source):
                 assert source.window is not None
-                name = (
-                    source.name if source.name.lower() == source.alias.lower() else f"{source.name} AS {source.alias}"
-                )
-                return "window", f"{name} {window_text(source.window, self._timestamps)}"
+                alias = "" if source.name.lower() == source.alias.lower() else f" AS {source.alias}"
+                return "window", f"{source.name}{alias} {window_text(source.window, self._timestamps)}"
             case nodes.RelationScan(source=source):
                 relation = source.relation
                 return "relation", source.name + (" (non-retroactive)" if relation and relation.non_retroactive else "")
@@ -66,11 +64,9 @@ class _Labels:
             case nodes.Distinct():
                 return "δ distinct", ""
             case nodes.Join(predicate=predicate, kind=kind):
-                return f"⋈ {kind.lower()} join", self._sql(predicate) if predicate is not None else "every pair"
+                return f"⋈ {kind.lower()} join", self._condition(predicate)
             case nodes.RelationJoin(predicate=predicate, retroactive=retroactive):
-                return "⋈R join" if retroactive else "⋈NRR join", self._sql(
-                    predicate
-                ) if predicate is not None else "every pair"
+                return "⋈R join" if retroactive else "⋈NRR join", self._condition(predicate)
             case nodes.SemiJoin(predicate=predicate):
                 return "⋉ semi-join", self._sql(predicate) if predicate is not None else ""
             case nodes.Negation(kind=kind, predicate=predicate):
@@ -86,6 +82,9 @@ class _Labels:
             case nodes.Output():
                 return "output", _emission(node)
         return type(node).__name__, ""
+
+    def _condition(self, predicate: exp.Expr | None) -> str:
+        return "every pair" if predicate is None else self._sql(predicate)
 
     def _sql(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Alias) and isinstance(node.this, exp.Column) and node.this.name == node.alias:
