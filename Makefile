@@ -1,4 +1,4 @@
-# Two commands: `make test` proves everything, `make demo` shows it. Both build their own environment in .venv.
+# Two commands: `make test` proves everything, `make bench` measures it. Both build their own environment in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

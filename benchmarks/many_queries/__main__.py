@@ -1,6 +1,6 @@
 """Many queries for the price of one: the engine beside a specialised NumPy program and beside reading alone.
 
-    python -m benchmarks.many_queries [--rows 10000000] [--repeat 3] [--plot docs/many_queries.png]
+    python -m benchmarks.many_queries [--rows 10000000] [--repeat 5] [--plot docs/many_queries.png]
 
 Everything is measured in one process, in turns, and the best of the repeats counts; look at the ratios.
 """
@@ -156,7 +156,7 @@ def main() -> None:
     """Measure, print, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, help="packets, a multiple of 1,000,000 (default 10 M)")
-    parser.add_argument("--repeat", type=int, default=3, help="turns; the best counts")
+    parser.add_argument("--repeat", type=int, default=5, help="turns; the best counts")
     parser.add_argument("--data", type=Path, default=Path("build/benchmarks"), help="where the packets are written")
     parser.add_argument("--plot", type=Path, default=Path("build/benchmarks/many_queries.png"), help="the picture")
     options = parser.parse_args()

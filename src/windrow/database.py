@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
 from windrow.engine import Engine
-from windrow.errors import CatalogError, InputError, SyntaxError, UnsupportedError
+from windrow.errors import CatalogError, InputError, StateError, SyntaxError, UnsupportedError
 from windrow.language import nodes
+from windrow.language.arguments import expect_text, expect_whole_number
 from windrow.language.binder import bind
 from windrow.language.bound import BoundQuery
 from windrow.language.catalog import Catalog, Relation, Stream, relation_from_node, stream_from_node, stream_from_schema
 from windrow.language.parse import parse
+from windrow.language.positions import position
 from windrow.plan.build import build
 from windrow.plan.explain import explain
 from windrow.plan.periodic import periodic_aggregate
 from windrow.query import Query
 
 _EPOCH = datetime(1970, 1, 1)
+_READING = "reading external formats (USING, OPTIONS)"
+_WRITING = "writing external formats (INTO, OPTIONS)"
+_Kind = TypeVar("_Kind", Stream, Relation, Query)
 
 
 def connect() -> Database:
@@ -51,30 +56,38 @@ class Database:
     # ---- declarations ---------------------------------------------------------------------------------------------
 
     def execute(self, text: str) -> Any:
-        """Run a script of CQL statements; gives the result of the last one (a Query, a table, a text, or None)."""
+        """Run a script of CQL statements; gives the result of the last one (a Query, a table, a text, or None).
+
+        A script that fails keeps what its earlier statements did.
+        """
         result: Any = None
-        statements = parse(text)
+        statements = parse(expect_text(text, "the script of execute"))
         with self._turn:
             for statement in statements:
                 result = self._statement(statement)
         return result
 
     def stream(
-        self, name: str, schema: pa.Schema, *, time: str, sequence: str | None = None, lateness: int | str = 0
+        self,
+        name: str,
+        schema: pa.Schema,
+        *,
+        time: str,
+        sequence: str | None = None,
+        lateness: int | str | timedelta = 0,
     ) -> None:
-        """Declare a stream for pushed data; lateness in ticks, or as text such as '2 seconds'."""
-        if not isinstance(schema, pa.Schema):
-            raise InputError(f"stream {name}: expected a pyarrow.Schema, found {type(schema).__name__}")
+        """Declare a stream for pushed data; lateness in ticks, as text such as '2 seconds', or as a timedelta."""
         stream = stream_from_schema(name, schema, time=time, sequence=sequence, lateness=lateness)
         with self._turn:
             self._add_stream(stream)
 
     def query(self, text: str, *, name: str | None = None) -> Query:
         """Register a persistent query; it is answered from the next due time on."""
+        expect_text(text, "the text of a query")
         with self._turn:
             if name is None:
                 number = len(self._queries) + 1
-                while f"query_{number}" in self._queries:
+                while self._get(f"query_{number}") is not None:
                     number += 1
                 name = f"query_{number}"
             return self._add_query(name, text)
@@ -82,25 +95,26 @@ class Database:
     def drop(self, name: str) -> None:
         """Drop a query: its answers so far stay readable, its share of the state is freed."""
         with self._turn:
-            query = self._find(name)
+            query = self._find(name, Query)
             self._engine.drop_query(query.running)
             del self._queries[name.lower()]
 
     def queries(self) -> list[Query]:
         """The registered queries, in the order of their registration."""
-        return list(self._queries.values())
+        with self._turn:
+            return list(self._queries.values())
 
     # ---- data -----------------------------------------------------------------------------------------------------
 
     def push(self, stream: str, data: Any) -> None:
         """Feed a batch (pyarrow Table or RecordBatch); all of it is taken in or, with an InputError, nothing."""
         with self._turn:
-            self._engine.push(self.catalog.stream(stream).name, data)
+            self._engine.push(self._find(stream, Stream).name, data)
 
     def advance(self, stream: str, time: int | datetime) -> None:
         """A heartbeat: everything up to `time` has arrived."""
-        declared = self.catalog.stream(stream)
         with self._turn:
+            declared = self._find(stream, Stream)
             self._engine.advance(declared.name, _tick(declared, time))
 
     def finish(self) -> None:
@@ -110,63 +124,106 @@ class Database:
 
     def late(self, stream: str, *, take: bool = False) -> pa.Table:
         """The rows that came at or below the watermark and are in no answer; `take` also forgets them here."""
-        declared = self.catalog.stream(stream)
-        kept = self._engine.streams[declared.name.lower()].late
-        table = pa.concat_tables([declared.schema.empty_table(), *kept])
-        if take:
-            kept.clear()
-        return table
+        with self._turn:
+            declared = self._find(stream, Stream)
+            kept = self._engine.streams[declared.name.lower()].late
+            table = pa.concat_tables([declared.schema.empty_table(), *kept])
+            if take:
+                kept.clear()
+            return table
 
     def metrics(self) -> dict[str, Any]:
         """Counters per stream and query."""
-        return {
-            "streams": {
-                running.stream.name: {
-                    "read": running.rows,
-                    "late": running.late_rows,
-                    "batches": running.batches,
-                    "watermark": running.watermark.value,
-                    "slices": len(running.slices),
-                    "state_bytes": sum(part.group.nbytes for part in running.slices.values() if part.group is not None),
-                }
-                for running in self._engine.streams.values()
-            },
-            "queries": {query.name: query.metrics() for query in self._queries.values()},
-        }
+        with self._turn:
+            return {
+                "streams": {
+                    running.stream.name: {
+                        "read": running.rows,
+                        "late": running.late_rows,
+                        "batches": running.batches,
+                        "watermark": running.watermark.value,
+                        "slices": len(running.slices),
+                        "state_bytes": sum(
+                            part.group.nbytes for part in running.slices.values() if part.group is not None
+                        ),
+                    }
+                    for running in self._engine.streams.values()
+                },
+                "queries": {query.name: query.metrics() for query in self._queries.values()},
+            }
+
+    # ---- names: one space for streams, relations and queries -------------------------------------------------------
+
+    def _get(self, name: str) -> Stream | Relation | Query | None:
+        return self._queries.get(name.lower()) or self.catalog.get(name)
+
+    def _find(self, name: str, kind: type[_Kind]) -> _Kind:
+        wanted = kind.__name__.lower()
+        found = self._get(expect_text(name, f"the name of a {wanted}"))
+        if isinstance(found, kind):
+            return found
+        if found is not None:
+            raise CatalogError(f"{found.name} is a {type(found).__name__.lower()}, not a {wanted}")
+        known = ", ".join(query.name for query in self._queries.values())
+        hint = f"; there are: {known or 'none'}" if kind is Query else self.catalog.suggestion(name)
+        raise CatalogError(f"there is no {wanted} {name}{hint}")
+
+    def _check_free(self, name: str, kind: type[_Kind]) -> None:
+        wanted = kind.__name__.lower()
+        if not expect_text(name, f"the name of a {wanted}").strip():
+            raise CatalogError(f"a {wanted} needs a name that is not blank, found {name!r}")
+        found = self._get(name)
+        if found is not None:
+            what = type(found).__name__.lower()
+            raise CatalogError(f"{what} {found.name} already exists; drop it first, or choose another name")
 
     # ---- statements -----------------------------------------------------------------------------------------------
 
     def _statement(self, statement: exp.Expr) -> Any:
         match statement:
             case nodes.CreateStream():
-                return self._add_stream(stream_from_node(statement))
+                stream = stream_from_node(statement)
+                _refuse_external(statement, _READING, "leave USING and OPTIONS out and push the data with db.push(…)")
+                return self._add_stream(stream)
             case nodes.CreateRelation():
-                return self.catalog.add(relation_from_node(statement))
+                relation = relation_from_node(statement)
+                _refuse_external(statement, _READING, "leave USING and OPTIONS out")
+                self._check_free(relation.name, Relation)
+                return self.catalog.add(relation)
             case nodes.CreateQuery():
+                _refuse_external(statement, _WRITING, "leave INTO and OPTIONS out and read the query's answers()")
                 return self._add_query(statement.this.name, statement.expression)
             case nodes.DropObject():
                 return self._drop(statement)
             case nodes.ShowObjects():
                 return self._show(statement.args["kind"])
             case nodes.Explain(this=exp.Identifier() as name):
-                return self._find(name.name).explain(format=(statement.args.get("format") or "text").lower())
+                return self._find(name.name, Query).explain(statement.args.get("format") or "text")
             case nodes.Explain():
                 return self._explain(bind(statement.this, self.catalog), statement.args.get("format"))
-            case exp.Query() | nodes.StreamOperator():
-                raise SyntaxError("a bare query is not registered; write CREATE QUERY name AS …, or call db.query(…)")
-        raise SyntaxError(f"{statement.key.upper()} is not a statement of the language; see docs/language.md")
+        line, column = position(statement)
+        reason = f"{statement.key.upper()} is not a statement of the language; see docs/language.md"
+        if isinstance(statement, (exp.Query, nodes.StreamOperator)):
+            reason = "a bare query is not registered; write CREATE QUERY name AS …, or call db.query(…)"
+        raise SyntaxError(reason, line=line, column=column)
 
     def _add_stream(self, stream: Stream) -> None:
-        self._check_free(stream.name)
+        self._check_free(stream.name, Stream)
         self.catalog.add(stream)
         self._engine.add_stream(stream)
 
     def _add_query(self, name: str, text: str | exp.Expr) -> Query:
-        self._check_free(name)
+        self._check_free(name, Query)
         bound = bind(text, self.catalog)
         plan = build(bound)
-        running = self._engine.add_query(name, periodic_aggregate(bound, plan))
-        query = self._queries[name.lower()] = Query(bound, plan, running, self._engine)
+        periodic = periodic_aggregate(bound, plan)
+        if self._engine.streams[periodic.stream.name.lower()].finished:
+            raise StateError(
+                f"stream {periodic.stream.name} has ended (finish was called), so query {name} would get no answers; "
+                "register queries before finish"
+            )
+        running = self._engine.add_query(name, periodic)
+        query = self._queries[name.lower()] = Query(bound, plan, running, self._engine, self._turn)
         return query
 
     def _explain(self, bound: BoundQuery, format_: str | None) -> str:
@@ -177,29 +234,14 @@ class Database:
             notes = [("engine", error.reason)]
         return explain(plan, notes, (format_ or "text").lower())
 
-    def _check_free(self, name: str) -> None:
-        if name.lower() in self._queries:
-            raise CatalogError(f"query {name} already exists; drop it first, or choose another name")
-        if self.catalog.get(name) is not None:
-            raise CatalogError(f"{name} already exists as a stream or relation; choose another name")
-
-    def _find(self, name: str) -> Query:
-        if name.lower() not in self._queries:
-            known = ", ".join(query.name for query in self._queries.values())
-            raise CatalogError(f"there is no query {name}; there are: {known or 'none'}")
-        return self._queries[name.lower()]
-
     def _drop(self, statement: nodes.DropObject) -> None:
         name, kind = statement.this.name, statement.args["kind"]
-        found = self.catalog.get(name)
-        there = name.lower() in self._queries if kind == "QUERY" else found is not None
-        if not there and statement.args.get("exists"):
+        if statement.args.get("exists") and self._get(name) is None:
             return
         if kind == "QUERY":
             self.drop(name)
             return
-        if not isinstance(found, Stream if kind == "STREAM" else Relation):
-            raise CatalogError(f"there is no {kind.lower()} {name}{self.catalog.suggestion(name)}")
+        found = self._find(name, Stream) if kind == "STREAM" else self._find(name, Relation)
         if isinstance(found, Stream):
             self._engine.remove_stream(found.name)
         self.catalog.remove(name)
@@ -217,13 +259,18 @@ class Database:
         return pa.Table.from_pylist(rows, pa.schema([("name", "string"), ("columns", "string")]))
 
 
+def _refuse_external(statement: exp.Expr, what: str, instead: str) -> None:
+    """USING, INTO and OPTIONS are part of the language, but nothing here would act on them."""
+    found = [statement.args.get("format"), *(statement.args.get("options") or ())]
+    for place in filter(None, found):
+        line, column = position(place)
+        raise UnsupportedError(f"{what} is not available yet; {instead}", line=line, column=column)
+
+
 def _tick(stream: Stream, time: int | datetime) -> int:
-    if isinstance(time, datetime):
-        if not stream.timestamps:
-            raise InputError(f"stream {stream.name} counts BIGINT ticks; give advance a whole number, not a datetime")
-        if time.tzinfo is not None:
-            time = time.astimezone(timezone.utc).replace(tzinfo=None)
-        return (time - _EPOCH) // timedelta(microseconds=1)
-    if isinstance(time, bool) or not isinstance(time, int):
-        raise InputError(f"advance needs a datetime or a whole number of ticks, found {type(time).__name__}")
-    return time
+    if not isinstance(time, datetime):
+        return expect_whole_number(time, "the time of advance", "a datetime or a whole number of ticks")
+    if not stream.timestamps:
+        raise InputError(f"stream {stream.name} counts BIGINT ticks; give advance a whole number, not a datetime")
+    epoch = _EPOCH if time.utcoffset() is None else _EPOCH.replace(tzinfo=timezone.utc)
+    return (time - epoch) // timedelta(microseconds=1)

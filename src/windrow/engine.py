@@ -31,14 +31,17 @@ from windrow.sharing.slice import BEGINNING, Member, Slice, Term
 from windrow.synopses.registry import chosen, reason
 from windrow.windows.due import due_times, due_times_with_panes, first_due, last_due
 from windrow.windows.grid import Grid, edges_of
+from windrow.windows.spec import MAX_TICK
 from windrow.windows.watermark import Watermark
 
 FARTHEST_TICK = 1 << 61
 """Leaves room for RANGE, OFFSET and SLIDE, which are at most as long, in 64 bits."""
-MAX_DUE_TIMES = 20_000_000
-"""Answers that one batch may make due in one query: a timestamp of the year 9999 must not exhaust the memory."""
+MAX_DUE_TIMES = 50_000_000
+"""Answers that one batch may make due: a timestamp of the year 9999 must not exhaust the memory."""
 LOOKUP_ROWS = 4_000_000
 """Windows times groups that are looked up at once."""
+MANY_BATCHES, SMALL_BATCH = 64, 16_384
+"""So many neighbouring answers of fewer rows than that are put together."""
 PARALLEL_ROWS = 50_000
 """Below this, handing work to threads costs more than it saves."""
 
@@ -54,7 +57,6 @@ class RunningQuery:
     slice: Slice
     started: int
     """Only due times after this are answered: the watermark when it was registered."""
-    first_ts: int | None = None
     batches: list[pa.RecordBatch] = field(default_factory=list)
     error: QueryError | None = None
     due: int = 0
@@ -72,6 +74,10 @@ class RunningQuery:
         """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
         return None if self.member.since == BEGINNING else self.member.since
 
+    def first_due(self, oldest: int) -> int:
+        """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
+        return first_due(max(oldest, self.started + 1, self.member.since + 1), self.plan.slide)
+
     @property
     def reach(self) -> int:
         """How far behind τ its windows begin."""
@@ -83,6 +89,14 @@ class RunningQuery:
         if batch.num_rows:
             self.batches.append(batch)
             self.answered += batch.num_rows
+        if len(self.batches) >= MANY_BATCHES and batch.num_rows < SMALL_BATCH:
+            # Tiny pushes make tiny answers: put neighbours together, so that there are never many.
+            small = next(
+                (i for i, one in enumerate(reversed(self.batches)) if one.num_rows >= SMALL_BATCH), len(self.batches)
+            )
+            if small >= MANY_BATCHES:
+                tail = pa.Table.from_batches(self.batches[-small:]).combine_chunks().to_batches()
+                self.batches[-small:] = tail
 
 
 @dataclass(eq=False)
@@ -93,8 +107,6 @@ class RunningStream:
     watermark: Watermark
     slices: dict[tuple[str, str, tuple[str, ...]], Slice] = field(default_factory=dict)
     queries: dict[str, RunningQuery] = field(default_factory=dict)
-    waiting: list[RunningQuery] = field(default_factory=list)
-    """Those whose first due time is not known yet."""
     late: list[pa.Table] = field(default_factory=list)
     rows: int = 0
     late_rows: int = 0
@@ -141,11 +153,7 @@ class Engine:
         part.add(member, mark.newest)
         running.slices[key] = part
         started = BEGINNING if mark.value is None else mark.value
-        query = RunningQuery(name, plan, rows, member, part, started)
-        if mark.oldest is not None and mark.newest is not None and member.since < mark.newest:
-            query.first_ts = max(mark.oldest, member.since + 1)
-        running.queries[name] = query
-        running.waiting.append(query)
+        query = running.queries[name] = RunningQuery(name, plan, rows, member, part, started)
         return query
 
     def drop_query(self, query: RunningQuery) -> None:
@@ -157,7 +165,6 @@ class Engine:
     def _remove(self, query: RunningQuery) -> None:
         running = self.streams[query.plan.stream.name.lower()]
         del running.queries[query.name]
-        running.waiting = [one for one in running.waiting if one is not query]
         query.slice.remove(query.member)
         if not query.slice.members:
             running.slices = {key: one for key, one in running.slices.items() if one is not query.slice}
@@ -201,15 +208,16 @@ class Engine:
         if not len(ts):
             running.batches += 1
             return
-        for tick in (int(ts.min()), int(ts.max())):
+        oldest, newest = int(np.min(ts)), int(np.max(ts))
+        for tick in (oldest, newest):
             self._check_tick(running, tick)
-        self._check_cost(running, running.watermark.after(int(ts.max())))
+        self._check_cost(running, oldest, newest)
         running.batches += 1
         running.rows += len(ts)
         table, ts = self._set_late_apart(running, table, ts)
         if not len(ts):
             return
-        oldest, newest = int(ts.min()), int(ts.max())
+        oldest, newest = int(np.min(ts)), int(np.max(ts))
         context = Context.of(table.combine_chunks())
         parts = list(running.slices.values())
         stopped = each(lambda part: part.insert(context, ts), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
@@ -220,20 +228,16 @@ class Engine:
             for query in self._queries_of(running, part)
             if query.member in reasons
         ]
-        for query in running.waiting:
-            if newest > query.member.since:
-                seen = oldest if oldest > query.member.since else int(ts[ts > query.member.since].min())
-                query.first_ts = seen if query.first_ts is None else min(query.first_ts, seen)
         running.watermark.observe(oldest, newest)
         failed += self._answer(running, running.watermark.value)
-        running.waiting = [query for query in running.waiting if query.member.next_due is None]
         _raise(failed)
 
     def advance(self, name: str, to: int) -> None:
         """A heartbeat: the stream is complete up to `to`."""
         running = self._accepting(name)
         self._check_tick(running, to)
-        self._check_cost(running, to)
+        if running.watermark.oldest is not None:
+            self._check_cost(running, running.watermark.oldest, to)
         running.watermark.advance(to)
         _raise(self._answer(running, running.watermark.value))
 
@@ -256,7 +260,7 @@ class Engine:
         self, running: RunningStream, table: pa.Table, ts: NDArray[np.int64]
     ) -> tuple[pa.Table, NDArray[np.int64]]:
         mark = running.watermark.value
-        if mark is None or int(ts.min()) > mark:
+        if mark is None or int(np.min(ts)) > mark:
             return table, ts
         late = ts <= mark
         running.late.append(table.filter(pa.array(late)))
@@ -270,17 +274,21 @@ class Engine:
                 f"{FARTHEST_TICK}. Nothing was taken in."
             )
 
-    def _check_cost(self, running: RunningStream, watermark: int) -> None:
+    def _check_cost(self, running: RunningStream, oldest: int, newest: int) -> None:
+        """Refuse to move time so far that the answers of empty windows alone would exhaust the memory."""
+        mark = running.watermark
+        oldest = oldest if mark.oldest is None else min(oldest, mark.oldest)
+        total = 0
         for query in running.queries.values():
-            first = query.member.next_due if query.member.next_due is not None else query.first_ts
-            if first is None or query.plan.keys:
+            if query.plan.keys:
                 continue  # an empty window of a grouped query has no rows
-            count = (watermark - first) // query.plan.slide + 1
-            if count > MAX_DUE_TIMES:
-                raise InputError(
-                    f"this would move stream {running.stream.name} to {watermark} and make {count:,} answers of query "
-                    f"{query.name} due at once (at most {MAX_DUE_TIMES:,}); is a timestamp wrong? Nothing was taken in."
-                )
+            first = query.member.next_due if query.member.next_due is not None else query.first_due(oldest)
+            total += max(0, (newest - first) // query.plan.slide + 1)
+        if total > MAX_DUE_TIMES:
+            raise InputError(
+                f"this would move stream {running.stream.name} to {newest} and make {total:,} answers due at once "
+                f"(at most {MAX_DUE_TIMES:,}); is a timestamp wrong? Nothing was taken in."
+            )
 
     # ---- answers out ----------------------------------------------------------------------------------------------
 
@@ -307,7 +315,7 @@ class Engine:
     ) -> dict[RunningQuery, QueryError]:
         """Close the slice's panes, answer its queries, forget what is behind them; touches nothing but the slice."""
         assert part.group is not None and mark.newest is not None and mark.value is not None
-        part.close(watermark if watermark is not None else max(part.group.grid.ceil(mark.newest), mark.value))
+        part.close(watermark if watermark is not None else MAX_TICK)
         due = []
         for query in queries:
             taus = self._due(mark, query, watermark)
@@ -325,9 +333,9 @@ class Engine:
             assert mark.newest is not None and mark.value is not None
             until = max(first_due(mark.newest, slide), last_due(mark.value, slide))
         if member.next_due is None:
-            if query.first_ts is None or query.first_ts > until:
-                return np.empty(0, np.int64)
-            member.next_due = first_due(max(query.first_ts, query.started + 1), slide)
+            if mark.oldest is None or mark.oldest > until:
+                return np.empty(0, np.int64)  # an older tuple may still come, and with it an earlier due time
+            member.next_due = query.first_due(mark.oldest)
         if member.next_due > until:
             return np.empty(0, np.int64)
         count = (until - member.next_due) // slide + 1
@@ -389,8 +397,6 @@ class Engine:
                 if alone[0] not in failed:
                     failed |= self._look_up(part, [alone])
             return failed
-        columns = {f"key_{i}": array for i, array in enumerate(keys)}
-        columns.update({f"aggregate_{i}": array for i, array in enumerate(values)})
         ticks = pooled(len(found), np.int64)
         repeat_ticks(np.concatenate([taus for _, taus in due]), found.offsets, ticks)
         time = pa.array(ticks).view(due[0][0].rows.schema.field(0).type)
@@ -402,9 +408,9 @@ class Engine:
             offsets = found.offsets[window : window + len(taus) + 1]
             window += len(taus)
             start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
-            mine = {name: array.slice(start, length) for name, array in columns.items()}
+            columns = [array.slice(start, length) for array in (*keys, *values)]
             try:
-                query.add(query.rows.rows(time.slice(start, length), offsets, mine))
+                query.add(query.rows.rows(time.slice(start, length), offsets, columns))
             except QueryError as error:
                 failed[query] = error
             query.seconds += perf_counter() - began + spent * length / max(1, len(found))

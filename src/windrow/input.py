@@ -56,7 +56,13 @@ def _as_table(stream: Stream, data: Any) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return pa.table(data)
+        try:
+            return pa.table(data)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(
+                f"stream {stream.name}: expected a table, found {type(data).__name__}, which is none ({error}); "
+                "use pa.table({…}). Nothing was taken in."
+            ) from None
     raise InputError(
         f"stream {stream.name} takes a pyarrow Table or RecordBatch (or a DataFrame that exports Arrow), "
         f"found {type(data).__name__}; use pa.table({{…}})"
@@ -66,6 +72,13 @@ def _as_table(stream: Stream, data: Any) -> pa.Table:
 def _column(stream: Stream, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     declared = stream.column(name).type
     wanted = types.to_arrow(declared)
+    try:
+        column.validate(full=types.is_text(declared))  # finds text that is no UTF-8, for 5 ns a row
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"column {name} of stream {stream.name} is not valid Arrow data: {error}; for bytes that are no text, "
+            "declare a BLOB. Nothing was taken in."
+        ) from None
     if column.type == wanted:
         return column
     try:
@@ -80,7 +93,7 @@ def _column(stream: Stream, column: pa.ChunkedArray, name: str) -> pa.ChunkedArr
         )
     try:
         return _without_zone(column).cast(wanted)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise InputError(
             f"column {name} of stream {stream.name} does not fit {types.type_name(declared)}: {error}. "
             "Nothing was taken in."

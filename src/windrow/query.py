@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import Any
 
 import pyarrow as pa
 
 from windrow.engine import Engine, RunningQuery
+from windrow.language.arguments import expect_text
 from windrow.language.bound import BoundQuery
 from windrow.plan.explain import explain
 from windrow.plan.nodes import Output
 
 
 class Query:
-    """What `db.query(…)` gives back."""
+    """What `db.query(…)` gives back; it takes turns with its database."""
 
-    def __init__(self, bound: BoundQuery, plan: Output, running: RunningQuery, engine: Engine) -> None:
+    def __init__(self, bound: BoundQuery, plan: Output, running: RunningQuery, engine: Engine, turn: RLock) -> None:
         self.bound = bound
         self.plan = plan
         self.running = running
         self._engine = engine
+        self._turn = turn
 
     @property
     def name(self) -> str:
@@ -48,27 +51,36 @@ class Query:
 
     def answers(self) -> pa.Table:
         """All answers that are kept: `_time` and the select list, in the order of `_time`."""
-        return pa.Table.from_batches(self.running.batches, self.running.rows.schema)
+        with self._turn:
+            return pa.Table.from_batches(self.running.batches, self.running.rows.schema)
 
     def take(self) -> pa.Table:
         """The answers since the last take, which are then forgotten here: memory stays bounded on an endless stream."""
-        table = self.answers()
-        self.running.batches.clear()
-        return table
+        with self._turn:
+            table = self.answers()
+            self.running.batches.clear()
+            return table
 
     def explain(self, format: str = "text") -> str:
         """The plan with its update patterns, panes, synopses and sharing; format is text, json or mermaid."""
-        return explain(self.plan, self._engine.describe(self.running.plan), format)
+        shown = expect_text(format, "the format of explain").lower()
+        with self._turn:
+            if self.status == "running":
+                notes = self._engine.describe(self.running.plan)
+            else:  # the engine has forgotten it, and perhaps its stream
+                notes = [("status", self.status + (f": {self.error}" if self.status == "stopped" else ""))]
+            return explain(self.plan, notes, shown)
 
     def metrics(self) -> dict[str, Any]:
         """Counters: due times, answer rows, seconds spent on answers."""
-        return {
-            "status": self.status,
-            "due": self.running.due,
-            "answers": self.running.answered,
-            "seconds": self.running.seconds,
-            "next_due": self.running.member.next_due,
-        }
+        with self._turn:
+            return {
+                "status": self.status,
+                "due": self.running.due,
+                "answers": self.running.answered,
+                "seconds": self.running.seconds,
+                "next_due": self.running.member.next_due,
+            }
 
     def __repr__(self) -> str:
         return f"<Query {self.name} {self.status}: {self.text}>"

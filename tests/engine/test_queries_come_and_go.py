@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow
 from tests.random_queries import TICKS, queries, tables
-from windrow.testing import Reference, assert_same, cut
+from windrow.testing import Reference, assert_same, cut, shuffle_within
+
+WINDOWS = st.tuples(
+    st.sampled_from(["COUNT(*)", "SUM(a)", "MAX(b)", "MIN(s)"]),
+    st.sampled_from(["", "", "a"]),
+    st.sampled_from([1, 2, 3, 5, 10, 20, 60]),
+    st.sampled_from([1, 2, 3, 5, 10, 30]),
+    st.sampled_from([0, 0, 3, 10]),
+)
 
 
-@given(tables(), st.lists(queries(), min_size=1, max_size=6), st.integers(0, 2**32), st.data())
-def test_against_the_reference(table: pa.Table, texts: list[str], seed: int, data: st.DataObject) -> None:
+@st.composite
+def similar(draw: Callable[..., Any]) -> str:
+    """Queries of very few slices, so that they meet each other's panes."""
+    call, key, length, slide, offset = draw(WINDOWS)
+    window = f"[RANGE {length} SLIDE {slide}" + (f" OFFSET {offset}]" if offset else "]")
+    return f"SELECT {key + ', ' if key else ''}{call} AS v FROM s {window}" + (f" GROUP BY {key}" if key else "")
+
+
+@settings(max_examples=4 * settings().max_examples)
+@given(
+    tables(),
+    st.lists(st.one_of(similar(), similar(), queries()), min_size=1, max_size=6),
+    st.integers(0, 2**32),
+    st.sampled_from([0, 0, 4, 30]),
+    st.data(),
+)
+def test_against_the_reference(
+    table: pa.Table, texts: list[str], seed: int, lateness: int, data: st.DataObject
+) -> None:
     """Whatever panes a query finds when it comes, its answers are exact from `since` on."""
     db = windrow.connect()
-    db.stream("s", TICKS, time="t")
+    db.stream("s", TICKS, time="t", lateness=lateness)
     registered: list[tuple[windrow.Query, int | None]] = []
-    pushed: list[pa.Table] = []
     waiting = list(texts)
-    for batch in cut(table, seed, 6):
+    for batch in cut(shuffle_within(table, "t", lateness, seed), seed, 6):
         while waiting and data.draw(st.booleans(), label="register one now"):
             registered.append((db.query(waiting.pop()), db.metrics()["streams"]["s"]["watermark"]))
         if len(registered) > 1 and data.draw(st.integers(0, 4), label="drop one at 0") == 0:
             query, start = registered.pop(0)
-            before = db.metrics()["streams"]["s"]["watermark"]
+            until = db.metrics()["streams"]["s"]["watermark"]
             db.drop(query.name)
-            seen = pa.concat_tables([TICKS.empty_table(), *pushed])
-            if before is not None:
-                expected = Reference(query.bound, {"s": seen}, start=start, since=query.since, until=before).answers()
-                assert_same(query.answers(), expected, absolute=1e-9)
+            if until is not None:  # what comes later is behind the watermark
+                expected = Reference(query.bound, {"s": table}, start=start, since=query.since, until=until)
+                assert_same(query.answers(), expected.answers(), absolute=1e-9)
         db.push("s", batch)
-        pushed.append(batch)
-    db.finish()
+    until = None
+    if len(table) and data.draw(st.booleans(), label="end with a heartbeat"):
+        until = table["t"].to_pylist()[-1] + 37
+        db.advance("s", until)
+    else:
+        db.finish()
     for query, start in registered:
-        expected = Reference(query.bound, {"s": table}, start=start, since=query.since).answers()
-        assert_same(query.answers(), expected, absolute=1e-9)
+        expected = Reference(query.bound, {"s": table}, start=start, since=query.since, until=until)
+        assert_same(query.answers(), expected.answers(), absolute=1e-9)
 
 
 def rows(*times: int) -> pa.Table:
@@ -83,6 +113,57 @@ def test_dropping_frees_the_state() -> None:
     assert kept.answers().num_rows == 7
     with pytest.raises(windrow.CatalogError, match="no query gone"):
         db.drop("gone")
+
+
+def test_refined_panes_lose_nothing_at_the_end() -> None:
+    """The pane (0, 10] was open when a query with finer edges came."""
+    db = windrow.connect()
+    db.stream("s", TICKS, time="t")
+    first = db.query("SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 10]")
+    db.push("s", rows(1))
+    db.query("SELECT COUNT(*) AS n FROM s [RANGE 1 SLIDE 1]")
+    db.push("s", rows(2))
+    db.finish()
+    assert first.answers().to_pylist() == [{"_time": 10, "n": 2}]
+
+
+def test_a_query_that_the_panes_cover_only_from_some_edge_on() -> None:
+    """The grid has the edges of the third query, but the pane (0, 10] was made before it had."""
+    db = windrow.connect()
+    db.stream("s", TICKS, time="t")
+    db.query("SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 10]")
+    db.push("s", rows(1))
+    db.query("SELECT SUM(a) AS n FROM s [RANGE 10 SLIDE 1]")
+    third = db.query("SELECT COUNT(*) AS n FROM s [RANGE 100 SLIDE 2]")
+    assert third.since == 10
+    db.push("s", rows(11, 13))
+    db.finish()
+    assert third.answers().to_pylist() == [{"_time": 12, "n": 1}, {"_time": 14, "n": 2}]
+
+
+def test_a_new_aggregate_ignores_groups_from_before_it_came() -> None:
+    db = windrow.connect()
+    db.stream("s", TICKS, time="t")
+    db.query("SELECT d, COUNT(*) AS n FROM s [RANGE 60 SLIDE 60] GROUP BY d")
+    db.push("s", rows(1))
+    db.query("SELECT d, COUNT(*) AS n FROM s [RANGE 10 SLIDE 10] GROUP BY d")
+    late = db.query("SELECT d, MAX(t) AS m FROM s [RANGE 60 SLIDE 20] GROUP BY d")
+    db.push("s", rows(65))
+    db.advance("s", 80)
+    assert late.since == 60
+    assert late.answers().to_pylist() == [{"_time": 80, "d": None, "m": 65}]
+
+
+def test_a_query_on_a_fresh_slice_is_answered_at_the_next_due_time() -> None:
+    """From what came after it was registered, even in the middle of a pane."""
+    db = windrow.connect()
+    db.stream("s", TICKS, time="t")
+    db.push("s", rows(1))
+    query = db.query("SELECT COUNT(*) AS n FROM s [RANGE 100 SLIDE 100]")
+    assert query.since == 1
+    db.push("s", rows(5, 50))
+    db.finish()
+    assert query.answers().to_pylist() == [{"_time": 100, "n": 2}]
 
 
 def test_names_can_be_used_again() -> None:

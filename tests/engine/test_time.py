@@ -139,6 +139,25 @@ def test_ticks_out_of_range(tick: int) -> None:
     assert counts(query) == {5: 1}
 
 
+def test_a_wrong_timestamp_in_the_first_batch() -> None:
+    db = stream()
+    query = db.query("SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 1]")
+    with pytest.raises(windrow.InputError, match="is a timestamp wrong"):
+        db.push("s", rows(1, 10**15))
+    db.push("s", rows(5))
+    db.finish()
+    assert counts(query) == {5: 1}
+
+
+def test_the_lateness_does_not_hide_a_wrong_timestamp() -> None:
+    db = stream(lateness=2 * 10**15)
+    db.query("SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 1]")
+    db.push("s", rows(1))
+    with pytest.raises(windrow.InputError, match="is a timestamp wrong"):
+        db.push("s", rows(10**15))
+    db.finish()
+
+
 def test_negative_and_extreme_timestamps() -> None:
     db = stream()
     query = db.query("SELECT v, COUNT(*) AS n FROM s [RANGE 10 SLIDE 5] GROUP BY v")

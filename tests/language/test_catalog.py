@@ -82,6 +82,19 @@ def test_bad_schemas() -> None:
         stream_from_schema("s", pa.schema([("ts", pa.int64()), ("__ts", pa.int64())]), time="ts")
 
 
+@pytest.mark.parametrize("type_", [pa.list_(pa.int32()), pa.struct([("a", pa.int32())]), pa.month_day_nano_interval()])
+def test_types_of_expressions_only(type_: pa.DataType) -> None:
+    with pytest.raises(
+        errors.BindError, match=r"s: the column x is .*; lists, structs and intervals cannot be declared"
+    ):
+        stream_from_schema("s", pa.schema([("ts", pa.int64()), ("x", type_)]), time="ts")
+
+
+def test_a_bad_arrow_type_names_its_column() -> None:
+    with pytest.raises(errors.BindError, match="column x: Arrow type uint64 has no type in Windrow; cast it to int64"):
+        stream_from_schema("s", pa.schema([("ts", pa.int64()), ("x", pa.uint64())]), time="ts")
+
+
 def test_names_are_unique_whatever_their_case() -> None:
     catalog = declared()
     with pytest.raises(errors.CatalogError, match="PACKETS already exists; drop it first, or choose another name"):
@@ -96,7 +109,5 @@ def test_names_are_unique_whatever_their_case() -> None:
 def test_what_is_missing_is_said_with_a_suggestion() -> None:
     with pytest.raises(errors.CatalogError, match="there is no stream or relation packet; did you mean packets"):
         declared().remove("packet")
-    with pytest.raises(errors.CatalogError, match="there is no stream hosts"):
-        declared().stream("hosts")
     with pytest.raises(errors.CatalogError, match="nothing is declared yet, use CREATE STREAM"):
-        Catalog().stream("s")
+        Catalog().remove("s")

@@ -8,10 +8,12 @@ import logging
 import pytest
 from sqlglot import exp
 
-from tests.language.corpus import STATEMENTS
+from tests.language.corpus import STATEMENTS, declared
 from windrow import errors
 from windrow.language import nodes
+from windrow.language.binder import bind
 from windrow.language.parse import parse, parse_one
+from windrow.windows.spec import NowWindow
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
@@ -52,6 +54,18 @@ def test_both_spellings_of_an_operator_are_one_tree(around: str, inside: str) ->
 )
 def test_the_window_stands_before_or_behind_the_alias(text: str) -> None:
     assert parse_one(text).sql("cql", comments=False) == "SELECT src FROM packets [RANGE 1 MIN] AS p"
+
+
+def test_words_of_windows_are_aliases_when_it_is_said() -> None:
+    for text in ("packets [NOW] AS internal", 'packets [NOW] "internal"', "packets AS internal [NOW]"):
+        (source,) = bind(f"SELECT internal.src FROM {text}", declared()).sources
+        assert (source.alias, source.window) == ("internal", NowWindow())
+    assert parse_one("SELECT src FROM packets [NOW] OFFSET 5").args["offset"].expression.name == "5"
+
+
+def test_comments_leave_no_trace() -> None:
+    text = "/* a */ SELECT /* b */ src /* c */, COUNT(*) -- d\nFROM packets [NOW] /* e */ GROUP BY src -- f"
+    assert parse_one(text).sql("cql") == "SELECT src, COUNT(*) FROM packets [NOW] GROUP BY src"
 
 
 def test_a_script_has_many_statements() -> None:

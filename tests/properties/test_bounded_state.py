@@ -52,6 +52,19 @@ def test_answers_can_be_taken_away() -> None:
     assert query.metrics()["answers"] == 51
 
 
+def test_tiny_answers_are_put_together() -> None:
+    db = windrow.connect()
+    db.stream("s", SCHEMA, time="t")
+    query = db.query("SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 1]")
+    for step in range(1000):
+        db.push("s", batch(step, 1, np.zeros(1, np.int64)))
+    db.finish()
+    answers = query.answers()
+    assert answers.num_rows == 1000
+    assert answers.column("_time").num_chunks < 130
+    assert answers.column("n").to_pylist() == [min(step + 1, 10) for step in range(1000)]
+
+
 def test_many_sparse_groups_do_not_cost_groups_times_panes() -> None:
     """200,000 keys that each occur once, over 1,000 panes: far below a dense matrix of 200 million cells."""
     db = windrow.connect()

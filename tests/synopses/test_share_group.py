@@ -275,20 +275,6 @@ def test_count_of_values_is_the_row_count_until_a_null_comes() -> None:
     assert group.lookup([0, 10], [20, 20], [1]).words[0][0].tolist() == [1, 2, 0, 1]
 
 
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
-def test_folded_panes_answer_windows_without_a_left_edge(layout: str) -> None:
-    for synopsis in (None, "basic_interval"):
-        specs = [ComponentSpec(one, 0, synopsis) for one in aggregate("SUM", INT32).components]
-        group = ShareGroup([INT32], specs, Grid.of([(10, 0)]), layout)
-        for second in range(1, 50):
-            group.insert(np.array([second * 10]), [ints(second % 3)], [ints(second)])
-            group.close(second * 10)
-            group.fold(second * 10 - 20)
-            assert group.panes <= 3
-        found = group.lookup([FOREVER, 480], [490, 490], [0])
-        assert found.words[0][0].tolist() == [sum(range(g, 50, 3)) for g in (1, 2, 0)] + [49]
-
-
 def test_rows_in_closed_panes_are_refused_and_nothing_is_taken_in() -> None:
     group = simple([])
     group.insert(np.array([5]), [], [ints(1)])

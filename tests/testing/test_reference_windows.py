@@ -114,7 +114,7 @@ def test_due_times_cover_all_tuples(reference):
     assert due(reference, "RANGE 10 SLIDE 5", s, until=21) == [10, 15, 20]
     assert due(reference, "RANGE 10 SLIDE 5", s, until=40) == [10, 15, 20, 25, 30, 35, 40]
     assert due(reference, "RANGE 10 SLIDE 5", s, start=15) == [20, 25]
-    assert due(reference, "RANGE 10 SLIDE 5", s, since=7) == [25]
+    assert due(reference, "RANGE 10 SLIDE 5", s, since=12) == [15, 20, 25]
     assert due(reference, "RANGE 10 SLIDE 5", "ts | a") == []
     assert due(reference, "RANGE 10 SLIDE 5", "ts | a\n-7 | 1\n2 | 1") == [-5, 0, 5]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.expressions.arrays import Datum, truth, valid
+from windrow.expressions.arrays import Datum, Mask, truth, valid
 from windrow.expressions.comparison import compare, compare_kernel
 from windrow.expressions.compiler import Compiler, Rule, Site
 from windrow.expressions.logic import aligned
@@ -27,7 +27,7 @@ def _choose(values: Sequence[Value]) -> Value:
     if not any(value.failures for value in rows):
         return Value(data)
     failures: tuple[Failure, ...] = ()
-    reached = np.ones(len(data), dtype=np.bool_)
+    reached: Mask = np.ones(len(data), dtype=np.bool_)
     for condition, branch in zip(conditions, branches, strict=False):
         taken = reached & truth(condition.data)
         failures += condition.restricted(reached) + branch.restricted(taken)
@@ -39,7 +39,7 @@ def _first(values: Sequence[Value]) -> Value:
     rows = aligned(values)
     data = pc.coalesce(*(value.data for value in rows))
     failures: tuple[Failure, ...] = ()
-    open_rows = np.ones(len(data), dtype=np.bool_)
+    open_rows: Mask = np.ones(len(data), dtype=np.bool_)
     for value in rows:
         failures += value.restricted(open_rows)
         open_rows = open_rows & ~valid(value.data) & ~value.failed()

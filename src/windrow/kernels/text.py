@@ -46,7 +46,7 @@ def encode_bytes(
     for i in range(begin, codes.size):
         low = offsets[i]
         size = offsets[i + 1] - low
-        value = BASIS
+        value: Any = BASIS  # an int to mypy, an int64 to Numba
         b = 0
         while b + 8 <= size:
             value = (value ^ word_at(data, low + b)) * MIX

@@ -363,8 +363,10 @@ class _Binder:
                 while name.lower() in taken:
                     repeated[written] = repeated.get(written, 0) + 1
                     name = f"{written}_{repeated[written]}"
+            place = projection.args["alias"] if isinstance(projection, exp.Alias) else projection
+            if not name.strip():
+                raise error(place, f"an output column needs a name that is not blank, found {name!r}")
             if name.lower() in RESERVED_COLUMNS:
-                place = projection.args["alias"] if isinstance(projection, exp.Alias) else projection
                 raise error(place, f"the output name {name} is reserved; rename the column with AS")
             taken.add(name.lower())
             columns.append(Column(name, type_))

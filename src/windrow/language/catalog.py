@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
 
-from windrow.errors import BindError, CatalogError
+from windrow.errors import BindError, CatalogError, InputError
 from windrow.language import nodes, types, units
+from windrow.language.arguments import expect_text, expect_whole_number
 from windrow.language.positions import position
 
 RESERVED_COLUMNS = frozenset({"_time", "_change"})
+_NOT_DECLARED = frozenset({exp.DType.ARRAY, exp.DType.STRUCT, exp.DType.INTERVAL})
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,6 @@ class Catalog:
         """The stream or relation of that name, or None."""
         return self._sources.get(name.lower())
 
-    def stream(self, name: str) -> Stream:
-        """The stream of that name."""
-        source = self.get(name)
-        if not isinstance(source, Stream):
-            raise CatalogError(f"there is no stream {name}{self.suggestion(name)}")
-        return source
-
     def suggestion(self, name: str) -> str:
         """What the user may have meant, ready to stand behind an error message."""
         close = get_close_matches(name.lower(), self._sources, n=1)
@@ -114,15 +110,32 @@ class Catalog:
 
 
 def stream_from_schema(
-    name: str, schema: pa.Schema, *, time: str, sequence: str | None = None, lateness: int | str = 0
+    name: str, schema: pa.Schema, *, time: str, sequence: str | None = None, lateness: int | str | timedelta = 0
 ) -> Stream:
-    """Declare a stream for pushed data from an Arrow schema; lateness in ticks, or as text such as '2 seconds'."""
-    columns = tuple(Column(column.name, types.from_arrow(column.type)) for column in schema)
+    """Declare a stream for pushed data from an Arrow schema; lateness in ticks, as '2 seconds', or as a timedelta."""
+    expect_text(name, "the name of a stream")
+    if not isinstance(schema, pa.Schema):
+        raise InputError(f"stream {name}: expected a pyarrow.Schema, found {type(schema).__name__}")
+    expect_text(time, f"time of stream {name}")
+    if sequence is not None:
+        expect_text(sequence, f"sequence of stream {name}")
+    columns = tuple(map(_arrow_column, schema))
     stream = _checked_stream(Stream(name, columns, time, sequence))
+    late_ticks = _lateness(lateness, stream)
+    return _checked_stream(Stream(name, columns, stream.time, stream.sequence, late_ticks))
+
+
+def _lateness(lateness: int | str | timedelta, stream: Stream) -> int:
     if isinstance(lateness, str):
         duration = units.duration_from_text(lateness, what="lateness")
-        lateness = units.ticks(duration, timestamps=stream.timestamps, what="lateness")
-    return _checked_stream(Stream(name, columns, stream.time, stream.sequence, lateness))
+        return units.ticks(duration, timestamps=stream.timestamps, what="lateness")
+    if isinstance(lateness, timedelta):
+        if not stream.timestamps:
+            raise BindError(
+                "lateness: a timedelta has a time unit, but the time column counts BIGINT ticks; give an int"
+            )
+        return lateness // timedelta(microseconds=1)
+    return expect_whole_number(lateness, "lateness", "a whole number of ticks, a timedelta or a str like '2 seconds'")
 
 
 def stream_from_node(node: nodes.CreateStream) -> Stream:
@@ -160,7 +173,7 @@ def relation_from_node(node: nodes.CreateRelation) -> Relation:
 
 def _columns(node: exp.Expr) -> tuple[Column, ...]:
     columns = tuple(map(_column, node.args["columns"]))
-    _check_names(node.this.name, columns, node)
+    _check_columns(node.this.name, columns, node)
     return columns
 
 
@@ -171,16 +184,31 @@ def _column(definition: exp.ColumnDef) -> Column:
         raise _error(definition, f"column {definition.name}: {error.reason}") from None
 
 
-def _check_names(name: str, columns: Sequence[Column], node: exp.Expr | None = None) -> None:
+def _arrow_column(field: pa.Field) -> Column:
+    try:
+        return Column(field.name, types.from_arrow(field.type))
+    except BindError as error:
+        raise BindError(f"column {field.name}: {error.reason}") from None
+
+
+def _check_columns(name: str, columns: Sequence[Column], node: exp.Expr | None = None) -> None:
     seen: set[str] = set()
     for column in columns:
         place = _definition(node, column.name)
+        if not column.name.strip():
+            raise _error(place, f"{name}: a column needs a name that is not blank, found {column.name!r}")
         if column.name.lower() in seen:
             raise _error(place, f"{name} has two columns named {column.name}")
         if column.name.lower() in RESERVED_COLUMNS:
             raise _error(place, f"{name}: the column name {column.name} is reserved for answers; choose another")
         if column.name.startswith("__"):
             raise _error(place, f"{name}: names that begin with two underscores are reserved; rename {column.name}")
+        if types.kind(column.type) in _NOT_DECLARED:
+            raise _error(
+                place,
+                f"{name}: the column {column.name} is {types.type_name(column.type)}; lists, structs and intervals "
+                "cannot be declared, give each of their parts a column",
+            )
         seen.add(column.name.lower())
 
 
@@ -191,7 +219,7 @@ def _definition(node: exp.Expr | None, name: str) -> exp.Expr | None:
 
 
 def _checked_stream(stream: Stream, node: exp.Expr | None = None) -> Stream:
-    _check_names(stream.name, stream.columns, node)
+    _check_columns(stream.name, stream.columns, node)
     names = {column.name.lower(): column for column in stream.columns}
     for role, name in (("time", stream.time), ("sequence", stream.sequence)):
         if name is not None and name.lower() not in names:
@@ -210,11 +238,10 @@ def _checked_stream(stream: Stream, node: exp.Expr | None = None) -> Stream:
             f"the time column {time.name} of stream {stream.name} must be TIMESTAMP or BIGINT, "
             f"but is {types.type_name(time.type)}",
         )
-    if stream.lateness < 0:
-        raise _error(
-            node.args["lateness"] if node is not None else None,
-            f"LATENESS of stream {stream.name} must not be negative",
-        )
+    if not 0 <= stream.lateness <= units.MAX_DURATION:
+        fault = "must not be negative" if stream.lateness < 0 else f"is too long; at most {units.MAX_DURATION} ticks"
+        place = node.args["lateness"] if node is not None else None
+        raise _error(place, f"LATENESS of stream {stream.name} {fault}")
     sequence = None if stream.sequence is None else names[stream.sequence.lower()].name
     return Stream(
         stream.name, stream.columns, time.name, sequence, stream.lateness, stream.format, stream.options

@@ -169,6 +169,7 @@ def _tokens(text: str) -> list[Token]:
             line, column = line_and_column(text, previous.start)
             raise SyntaxError(f"{text[previous.start : token.end + 1]} is not a number", line=line, column=column)
         previous = token
+        token.comments = []  # else they become part of names, of grouping keys, and of what queries share
         width = token.end - token.start
         if token.col <= width:  # it spans lines; sqlglot noted where it ends
             token.line, column = line_and_column(text, token.start)

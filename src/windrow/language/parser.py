@@ -22,6 +22,7 @@ _NO_UNITS = (
     TokenType.R_PAREN,
 )
 _QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN)
+_INSIDE_WINDOWS = frozenset({"INTERNAL", "SLIDE", "OFFSET", "RANGE", "ROWS"})
 _SHOWN = {"STREAMS": "STREAMS", "RELATIONS": "RELATIONS", "QUERIES": "QUERIES"}
 
 
@@ -75,6 +76,8 @@ class CQLParser(StrictParser):
             self._advance()
         if self._curr and not self._next:  # the name of a registered query
             return self.expression(nodes.Explain(this=self._expect_name("query"), format=format_))
+        if self._curr and not self._at_query():
+            self.raise_error("Expected EXPLAIN [TEXT | JSON | MERMAID] and a query, or the name of a registered one")
         return self.expression(nodes.Explain(this=self._parse_query(), format=format_))
 
     def _parse_create_stream(self) -> exp.Expr:
@@ -125,7 +128,7 @@ class CQLParser(StrictParser):
 
     def _parse_query(self) -> exp.Expr:
         token = self._curr
-        if token and token.token_type not in _QUERY_STARTS and self._word() not in STREAM_OPERATORS:
+        if token and not self._at_query():
             self.raise_error(
                 "Expected SELECT …, RSTREAM(SELECT …) or another stream operator, CREATE, DROP, SHOW or EXPLAIN"
             )
@@ -134,6 +137,9 @@ class CQLParser(StrictParser):
             self.raise_error("Expected a query: SELECT …, or a stream operator such as RSTREAM(SELECT …)", token)
         assert query is not None
         return query
+
+    def _at_query(self) -> bool:
+        return self._curr.token_type in _QUERY_STARTS or self._word() in STREAM_OPERATORS
 
     def _parse_using(self, args: dict[str, Any]) -> bool:
         token = self._curr
@@ -190,6 +196,14 @@ class CQLParser(StrictParser):
         windowed = self._parse_window_behind(table)
         windowed.set("alias", alias or self._parse_table_alias())
         return windowed
+
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        behind_window = bool(self._prev) and self._prev.token_type == TokenType.R_BRACKET
+        quoted = bool(self._curr) and self._curr.token_type == TokenType.IDENTIFIER
+        if behind_window and not quoted and self._word() in _INSIDE_WINDOWS and not self._can_parse_limit_or_offset():
+            word = self._word()
+            self.raise_error(f"Expected {word} inside the brackets of the window; for an alias, write AS {word}")
+        return super()._parse_table_alias(*args, **kwargs)
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if isinstance(this, exp.Table) and self._match(TokenType.L_BRACKET, advance=False):

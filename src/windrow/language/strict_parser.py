@@ -238,22 +238,28 @@ class StrictParser(DuckDBParser):
     ) -> exp.Expr | None:  # fmt: skip
         if top or not self._curr or self._curr.token_type != TokenType.LIMIT:
             return this
-        number = self._next
+        place = self._index + 1
         limit = super()._parse_limit(this, top, skip_limit_token)
         plain = isinstance(limit, exp.Limit) and not limit.args.get("limit_options") and not limit.expressions
         values = [limit.expression, *([offset] if (offset := limit.args.get("offset")) else [])] if limit else []
         if not plain or not all(isinstance(value, exp.Literal) and value.is_int for value in values):
-            self.raise_error("LIMIT takes a whole number", number)
+            self._refuse_number("LIMIT", place)
         return limit
 
     def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        number = self._next
+        place = self._index + 1
         offset = super()._parse_offset(this)
         if offset is not this and offset is not None:
             value = offset.expression
             if not (isinstance(value, exp.Literal) and value.is_int) or offset.expressions:
-                self.raise_error("OFFSET takes a whole number", number)
+                self._refuse_number("OFFSET", place)
         return offset
+
+    def _refuse_number(self, clause: str, place: int) -> None:
+        """At the token that makes it no whole number: of `1 + 1`, the sign."""
+        number, *behind = self._tokens[place : place + 2]
+        token = behind[0] if behind and number.text.isdecimal() else number
+        self.raise_error(f"{clause} takes a whole number", token)
 
     # ---- joins ----------------------------------------------------------------------------------------------------
 

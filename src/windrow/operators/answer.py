@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from windrow.expressions import Compiler, Context, Program
 from windrow.language import types
-from windrow.operators.ordering import SortKey, limit, order
+from windrow.operators.ordering import SortKey, choose
 from windrow.plan.periodic import PeriodicAggregate
 
 TIME = "_time"
@@ -20,16 +20,17 @@ TIME = "_time"
 
 @dataclass(frozen=True)
 class AnswerRows:
-    """A compiled select list over the columns key_0 … and aggregate_0 …"""
+    """A compiled select list over the columns of a lookup: `names` are those of the keys, then of the aggregates."""
 
+    names: tuple[str, ...]
     outputs: tuple[Program, ...]
     having: Program | None
     terms: tuple[tuple[Program, bool, bool], ...]
     limit: int | None
     offset: int
     schema: pa.Schema
-    plain: tuple[str, ...] | None
-    """The columns to hand out when there is nothing to compute."""
+    plain: tuple[int, ...] | None
+    """The places of the columns to hand out when there is nothing to compute."""
 
     @classmethod
     def of(cls, plan: PeriodicAggregate, compiler: Compiler) -> AnswerRows:
@@ -37,38 +38,35 @@ class AnswerRows:
         time_type = types.to_arrow(plan.stream.column(plan.stream.time).type)
         columns = [(column.name, types.to_arrow(column.type)) for column in plan.columns]
         outputs = tuple(compiler.compile(output) for output in plan.outputs)
-        names = tuple(program.column for program in outputs if program.column is not None)
+        names = (*plan.key_names, *(one.text for one in plan.aggregations))
+        places = tuple(names.index(program.column) for program in outputs if program.column is not None)
         ordinary = plan.having is None and not plan.order and plan.limit is None and not plan.offset
         return cls(
+            names,
             outputs,
             None if plan.having is None else compiler.compile(plan.having),
             tuple((compiler.compile(term.value), term.descending, term.nulls_first) for term in plan.order),
             plan.limit,
             plan.offset,
             pa.schema([(TIME, time_type), *columns]),
-            names if ordinary and len(names) == len(outputs) else None,
+            places if ordinary and len(places) == len(outputs) else None,
         )
 
-    def rows(self, time: pa.Array, offsets: NDArray[np.int64], columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    def rows(self, time: pa.Array, offsets: NDArray[np.int64], columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """The answer of several windows: rows offsets[i] … offsets[i+1]-1 (from offsets[0] on) belong to window i."""
         if self.plain is not None:
-            return self._batch([time, *(columns[name] for name in self.plain)])
-        context = Context(columns, len(time))
+            return self._batch([time, *(columns[place] for place in self.plain)])
+        context = Context(dict(zip(self.names, columns, strict=True)), len(time))
         kept: NDArray[np.bool_] | None = None
         if self.having is not None:
             kept = pc.fill_null(context.value(self.having), False).to_numpy(zero_copy_only=False)
         batch = self._batch([time, *(context.value(program, kept) for program in self.outputs)])
         if not self.terms and self.limit is None and not self.offset:
             return batch if kept is None else batch.filter(pa.array(kept))
-        windows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         sort_keys = [SortKey(context.value(program, kept), desc, first) for program, desc, first in self.terms]
         # Ties are broken by the output columns, so that an answer never depends on how the input was cut.
         sort_keys += [SortKey(array) for array in batch.columns[1:]]
-        chosen = order(windows, sort_keys)
-        if kept is not None:
-            chosen = chosen[kept[chosen]]
-        if self.limit is not None or self.offset:
-            chosen = chosen[limit(windows[chosen], self.limit, self.offset)]
+        chosen = choose(offsets - offsets[0], sort_keys, kept, self.limit, self.offset)
         return batch.take(pa.array(chosen))
 
     def _batch(self, arrays: Sequence[pa.Array]) -> pa.RecordBatch:

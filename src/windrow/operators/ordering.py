@@ -1,8 +1,11 @@
-"""ORDER BY and LIMIT inside each window's answer, for all windows at once."""
+"""ORDER BY and LIMIT inside each window's answer, for all windows at once.
+
+With a LIMIT, most rows are discarded by their first key alone; only the rest is sorted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from windrow.kernels.jit import Ints, frozen
+from windrow.kernels.top import cut
 
 
 @dataclass(frozen=True)
@@ -20,13 +26,38 @@ class SortKey:
     descending: bool = False
     nulls_first: bool = False
 
+    def take(self, rows: Ints) -> SortKey:
+        """The key of some rows."""
+        return SortKey(self.values.take(pa.array(rows)), self.descending, self.nulls_first)
 
-def order(windows: NDArray[Any], keys: Sequence[SortKey]) -> NDArray[np.int64]:
+
+def choose(
+    offsets: Ints, keys: Sequence[SortKey], kept: NDArray[np.bool_] | None, count: int | None, skip: int
+) -> Ints:
+    """The rows of the answer in their order: by window, then by the keys, left to right.
+
+    Rows offsets[i] … offsets[i+1]-1 belong to window i, as far as they are `kept`; of those, rows skip .. skip+count-1
+    are chosen. One look at the first key of every row, and a sort of the rows that it leaves.
+    """
+    rows = None if kept is None else np.flatnonzero(kept)
+    if count is not None:
+        rows = _candidates(offsets, keys, rows, skip + count)
+    if rows is None:
+        windows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    else:
+        windows = np.searchsorted(offsets, rows, side="right") - 1
+        keys = [key.take(rows) for key in keys]
+    ordered = order(windows, keys)
+    if count is not None or skip:
+        ordered = ordered[limit(windows[ordered], count, skip)]
+    return ordered if rows is None else rows[ordered]
+
+
+def order(windows: NDArray[Any], keys: Sequence[SortKey]) -> Ints:
     """The row order: by window, then by the keys, left to right."""
-    columns: list[NDArray[Any]] = []
-    for key in keys:
-        columns += _codes(key)
-    return np.lexsort([*columns[::-1], windows])
+    columns = [_codes(key) for key in _without_nulls(keys)]
+    result: Ints = np.lexsort([*columns[::-1], windows])
+    return result
 
 
 def limit(windows: NDArray[Any], count: int | None, skip: int) -> NDArray[np.bool_]:
@@ -34,18 +65,45 @@ def limit(windows: NDArray[Any], count: int | None, skip: int) -> NDArray[np.boo
     rows = np.arange(len(windows))
     starts = np.r_[True, windows[1:] != windows[:-1]] if len(windows) else np.zeros(0, bool)
     rank = rows - np.maximum.accumulate(np.where(starts, rows, 0))
-    kept = rank >= skip
-    return kept if count is None else kept & (rank < skip + count)
+    kept: NDArray[np.bool_] = rank >= skip
+    if count is not None:
+        kept &= rank < skip + count
+    return kept
 
 
-def _codes(key: SortKey) -> list[NDArray[Any]]:
-    """Sortable numbers: first where the NULLs go, then the values; NaN is the greatest number."""
+def _candidates(offsets: Ints, keys: Sequence[SortKey], rows: Ints | None, count: int) -> Ints:
+    """A superset of each window's first `count` rows, ascending; without `rows` all rows take part.
+
+    Each key is asked only about the rows that all keys before it leave in a tie for a window's last places.
+    """
+    bounds = offsets.copy() if rows is None else np.searchsorted(rows, offsets)
+    wanted = np.minimum(np.diff(bounds), min(count, int(bounds[-1])))
+    found: list[Ints] = []
+    for key in _without_nulls(keys):
+        codes = _codes(key if rows is None else key.take(rows))
+        sure, tied = cut(frozen(codes), bounds, wanted)
+        found.append(sure if rows is None else rows[sure])
+        rows = tied if rows is None else rows[tied]
+        if len(rows) == wanted.sum():
+            break
+    # Ascending, because rows that are equal in all keys stay in the order in which they came.
+    return np.sort(np.concatenate([*found, rows]))
+
+
+def _without_nulls(keys: Sequence[SortKey]) -> Iterator[SortKey]:
+    """A key with NULLs becomes two: where the NULLs go, then the values."""
+    for key in keys:
+        if key.values.null_count:
+            yield SortKey(key.values.is_null(), descending=key.nulls_first)
+        yield key
+
+
+def _codes(key: SortKey) -> Ints:
+    """Numbers in the order of the values, NaN the greatest; all NULLs have the same one."""
     values = key.values
-    nulls = values.is_null().to_numpy(zero_copy_only=False)
     kind = values.type
     if pa.types.is_floating(kind):
-        numbers = np.array(values.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False))
-        codes = _total_order(numbers)
+        codes = _total_order(values.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False))
     elif pa.types.is_boolean(kind):
         codes = values.fill_null(False).to_numpy(zero_copy_only=False).astype(np.int64)
     elif pa.types.is_integer(kind):
@@ -55,21 +113,21 @@ def _codes(key: SortKey) -> list[NDArray[Any]]:
     else:
         codes = _ranks(values)
     # ~x reverses the order of integers without overflowing at the least one.
-    codes = np.where(nulls, 0, ~codes if key.descending else codes)
-    return [np.where(nulls, not key.nulls_first, key.nulls_first).astype(np.int8), codes]
+    return ~codes if key.descending else codes
 
 
-def _total_order(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+def _total_order(numbers: NDArray[np.float64]) -> Ints:
+    numbers = numbers + 0.0  # -0.0 is 0.0; also a copy that may be written to
     numbers[np.isnan(numbers)] = np.nan  # one NaN, with the sign cleared: above infinity
-    bits = (numbers + 0.0).view(np.int64)
+    bits = numbers.view(np.int64)
     # Negative numbers have their bits in reverse order.
-    result: NDArray[np.int64] = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    result: Ints = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
     return result
 
 
-def _ranks(values: pa.Array) -> NDArray[np.int64]:
+def _ranks(values: pa.Array) -> Ints:
     encoded = pc.dictionary_encode(values)
-    ranks = np.empty(len(encoded.dictionary) + 1, np.int64)
+    ranks = np.zeros(len(encoded.dictionary) + 1, np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-    result: NDArray[np.int64] = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
+    result: Ints = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
     return result

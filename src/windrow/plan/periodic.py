@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windrow.errors import UnsupportedError
+from windrow.language import nodes as syntax
 from windrow.language import types
-from windrow.language.aggregates import AggregateCall, is_aggregate
-from windrow.language.bound import BoundQuery
+from windrow.language.aggregates import AggregateCall, aggregate_call, is_aggregate
+from windrow.language.bound import SOURCE_ID, BoundQuery
 from windrow.language.catalog import Column, Stream
 from windrow.language.positions import position
 from windrow.plan import nodes
-from windrow.windows.spec import NowWindow, RangeWindow, RowsWindow
+from windrow.windows.spec import NowWindow, RangeWindow
 
 AGGREGATES = frozenset(
     {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP"}
@@ -34,7 +35,7 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class OrderTerm:
-    """One term of ORDER BY over key_i and aggregate_i."""
+    """One term of ORDER BY over keys and aggregates."""
 
     value: exp.Expr
     descending: bool
@@ -45,7 +46,7 @@ class OrderTerm:
 class PeriodicAggregate:
     """What to slice (stream, predicate, keys, values), what to look up (window), what to make of it (the rest).
 
-    `having`, `order` and `outputs` are over the columns key_0 … and aggregate_0 …
+    `having`, `order` and `outputs` are over columns that are named like the keys and aggregates, by their SQL text.
     """
 
     stream: Stream
@@ -62,20 +63,23 @@ class PeriodicAggregate:
     offset: int
 
     @property
+    def key_names(self) -> tuple[str, ...]:
+        """The columns that hold the keys of an answer row."""
+        return tuple(key.sql("cql") for key in self.keys)
+
+    @property
     def share_key(self) -> tuple[str, str, tuple[str, ...]]:
         """Queries with the same stream, predicate and keys share their panes (thesis 8.3.1, rule SS1)."""
         predicate = "" if self.predicate is None else self.predicate.sql("cql")
-        return self.stream.name.lower(), predicate, tuple(key.sql("cql") for key in self.keys)
+        return self.stream.name.lower(), predicate, self.key_names
 
 
 def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggregate:
-    """The physical plan, or an UnsupportedError that says which part of the query the engine cannot run yet."""
-    if query.operator not in (None, "RSTREAM"):
-        raise _refuse(query.ast, f"{query.operator}")
-    if query.rows_slide is not None:
-        raise _refuse(query.ast, "a ROWS window")
-    if query.slide is None:
-        raise _refuse(query.ast, "a continuous query (no SLIDE)", "give the window a SLIDE for periodic answers")
+    """The physical plan, or an UnsupportedError that says which parts of the query the engine cannot run yet."""
+    refused = unsupported_parts(query)
+    if refused:
+        raise _refuse(refused[0].node, *(part.name for part in refused))
+    assert query.slide is not None
     node: nodes.Node = plan.input
     top: nodes.TopRows | None = None
     if isinstance(node, nodes.TopRows):
@@ -83,8 +87,7 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
     distinct = isinstance(node, nodes.Distinct)
     if isinstance(node, nodes.Distinct):
         node = node.input
-    if not isinstance(node, nodes.Projection):
-        raise _refuse(query.ast, _name(node))
+    assert isinstance(node, nodes.Projection)
     projection, node = node, node.input
     having: exp.Expr | None = None
     if isinstance(node, nodes.Selection) and isinstance(node.input, nodes.GroupBy):
@@ -97,15 +100,16 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
         keys = tuple({part.this.sql("cql"): part.this for part in projection.expressions}.values())
         calls = ()
     else:
-        raise _refuse(query.ast, "a select list without aggregates", "use GROUP BY or DISTINCT")
+        raise _refuse(query.ast, "a select list without aggregates or DISTINCT")
     predicate = None
     if isinstance(node, nodes.Selection):
         predicate, node = node.predicate, node.input
-    if not isinstance(node, nodes.StreamWindow):
-        raise _refuse(query.ast, _name(node))
-    stream = node.source.stream
+    assert isinstance(node, nodes.StreamWindow)
+    stream, window = node.source.stream, node.source.window
     assert stream is not None
-    window = _time_window(node.source.window, query)
+    if isinstance(window, NowWindow):
+        window = RangeWindow(1, query.slide)
+    assert isinstance(window, RangeWindow)
     aggregations = tuple(_aggregation(call) for call in calls)
     replace = _Placeholders(keys, calls)
     terms = top.order if top is not None else ()
@@ -113,13 +117,13 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
         stream,
         window,
         query.slide,
-        None if predicate is None else unqualified(_without_subqueries(predicate)),
-        tuple(unqualified(_without_subqueries(key)) for key in keys),
+        None if predicate is None else unqualified(predicate),
+        tuple(unqualified(key) for key in keys),
         aggregations,
-        None if having is None else replace(_without_subqueries(having)),
-        tuple(replace(_without_subqueries(part.this)) for part in projection.expressions),
+        None if having is None else replace(having),
+        tuple(replace(part.this) for part in projection.expressions),
         projection.columns,
-        tuple(OrderTerm(replace(_without_subqueries(t.this)), *_direction(t)) for t in terms),
+        tuple(OrderTerm(replace(term.this), *_direction(term)) for term in terms),
         top.limit if top is not None else None,
         top.offset if top is not None else 0,
     )
@@ -134,10 +138,6 @@ def unqualified(expression: exp.Expr) -> exp.Expr:
 
 
 def _aggregation(call: AggregateCall) -> Aggregation:
-    if call.name not in AGGREGATES:
-        raise _refuse(call.node, f"{call.name}")
-    if call.distinct and call.name not in ("MIN", "MAX"):
-        raise _refuse(call.node, f"{call.name}(DISTINCT …)")
     value = call.argument
     if call.filter is not None:
         # The rows that FILTER drops become NULLs, which no aggregate counts.
@@ -146,17 +146,15 @@ def _aggregation(call: AggregateCall) -> Aggregation:
         branch = exp.If(this=call.filter.copy(), true=kept)
         value = exp.Case(ifs=[branch])
         value.type = branch.type = kept.type
-    if value is not None:
-        _without_subqueries(value)
     return Aggregation(call.name, None if value is None else unqualified(value), unqualified(call.node).sql("cql"))
 
 
 class _Placeholders:
-    """Replaces group keys and aggregate calls by the columns key_i and aggregate_i."""
+    """Replaces group keys and aggregate calls by columns named like them, so that messages read like the query."""
 
     def __init__(self, keys: tuple[exp.Expr, ...], calls: tuple[AggregateCall, ...]) -> None:
-        self._columns = {key.sql("cql"): f"key_{index}" for index, key in enumerate(keys)}
-        self._columns.update({call.node.sql("cql"): f"aggregate_{index}" for index, call in enumerate(calls)})
+        parts = [*keys, *(call.node for call in calls)]
+        self._columns = {part.sql("cql"): unqualified(part).sql("cql") for part in parts}
 
     def __call__(self, expression: exp.Expr) -> exp.Expr:
         return self._replace(expression.copy())
@@ -164,7 +162,7 @@ class _Placeholders:
     def _replace(self, node: exp.Expr) -> exp.Expr:
         name = self._columns.get(node.sql("cql"))
         if name is not None:
-            column = exp.column(name)
+            column = exp.column(exp.to_identifier(name, quoted=True))
             column.type = node.type
             column.meta.update(node.meta)
             return column
@@ -177,48 +175,62 @@ class _Placeholders:
         return node
 
 
-def _time_window(window: object, query: BoundQuery) -> RangeWindow:
-    match window:
-        case RowsWindow():
-            raise _refuse(query.ast, "a ROWS window")
-        case NowWindow():
-            return RangeWindow(1, query.slide)
-        case RangeWindow(length=None):
-            raise _refuse(query.ast, "RANGE UNBOUNDED", "give the stream a window: [RANGE … SLIDE …]")
-        case RangeWindow():
-            return window
-    raise _refuse(query.ast, "this window")
-
-
 def _direction(term: exp.Expr) -> tuple[bool, bool]:
     return bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
 
 
-def _without_subqueries(expression: exp.Expr) -> exp.Expr:
-    nested = expression.find(exp.Query)
-    if nested is not None:
-        raise _refuse(nested, "a subquery in an expression")
-    return expression
+@dataclass(frozen=True)
+class Part:
+    """A part of a query by name, and where it stands."""
+
+    name: str
+    node: exp.Expr
 
 
-_NAMES: dict[type[nodes.Node], str] = {
-    nodes.Join: "a join",
-    nodes.RelationJoin: "a join with a relation",
-    nodes.RelationScan: "a query over a relation",
-    nodes.SemiJoin: "EXISTS, IN (SELECT …) or INTERSECT",
-    nodes.Negation: "EXCEPT, NOT EXISTS or NOT IN (SELECT …)",
-    nodes.Union: "UNION",
-    nodes.SubqueryWindow: "a windowed subquery",
-    nodes.Projection: "a subquery in FROM",
-    nodes.Selection: "a subquery in a condition",
-}
+def unsupported_parts(query: BoundQuery) -> list[Part]:
+    """What of a bound query the engine cannot run yet, in the order of the text."""
+    parts = [] if query.operator in (None, "RSTREAM") else [Part(query.operator, query.ast)]
+    for node in query.ast.walk(bfs=False):
+        name = _unsupported(node, query)
+        if name is not None and name not in {part.name for part in parts}:
+            parts.append(Part(name, node))
+    if query.slide is None and query.rows_slide is None:
+        parts.append(Part("a continuous query (without SLIDE)", query.ast))
+    return parts
 
 
-def _name(node: nodes.Node) -> str:
-    return _NAMES.get(type(node), type(node).__name__)
+def _unsupported(node: exp.Expr, query: BoundQuery) -> str | None:
+    match node:
+        case exp.SetOperation():
+            return type(node).__name__.upper()
+        case exp.Join():
+            return "a join"
+        case exp.Exists():
+            return "NOT EXISTS" if isinstance(node.parent, exp.Not) else "EXISTS"
+        case exp.In() if node.args.get("query") is not None:
+            return "NOT IN (SELECT …)" if isinstance(node.parent, exp.Not) else "IN (SELECT …)"
+        case exp.Subquery():
+            return "a subquery"
+        case exp.Select() if isinstance(node.parent, exp.Exists):
+            return None
+        case exp.Table() if query.sources[node.meta.get(SOURCE_ID, 0)].relation is not None:
+            return "a relation"
+        case syntax.WindowSpec() if node.args["kind"] == "ROWS":
+            return "a ROWS window"
+        case syntax.WindowSpec() if node.args["kind"] == "RANGE" and node.args.get("length") is None:
+            return "RANGE UNBOUNDED"
+    if is_aggregate(node) and not isinstance(node, (exp.Filter, exp.WithinGroup)):
+        whole = node.parent if isinstance(node.parent, exp.WithinGroup) else node
+        call = aggregate_call(whole)
+        if call.name not in AGGREGATES:
+            return call.name
+        if call.distinct and call.name not in ("MIN", "MAX"):
+            return f"{call.name}(DISTINCT …)"
+    return None
 
 
-def _refuse(node: exp.Expr, part: str, fix: str = "") -> UnsupportedError:
+def _refuse(node: exp.Expr, *parts: str) -> UnsupportedError:
     line, column = position(node)
-    message = f"{part} cannot be run by the engine yet (windrow.testing.Reference answers it)"
-    return UnsupportedError(f"{message}; {fix}" if fix else message, line=line, column=column)
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    message = f"{listed} cannot be run by the engine yet; it runs aggregates over time windows with SLIDE of one stream"
+    return UnsupportedError(message, line=line, column=column)

@@ -17,8 +17,8 @@ from windrow.aggregates import Aggregate
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.synopses.share_group import ComponentSpec, ShareGroup
-from windrow.windows.grid import Grid, edges_of
-from windrow.windows.spec import RangeWindow
+from windrow.windows.grid import Grid, Progression, edges_of
+from windrow.windows.spec import MAX_TICK, RangeWindow
 
 BEGINNING = -(1 << 63)
 """Before every timestamp: a query that has seen its stream from the start."""
@@ -72,23 +72,26 @@ class Slice:
     """Value columns that no member uses: they are not evaluated, and know nothing of what passes meanwhile."""
     _since: list[int] = field(default_factory=list)
     """Per component place: from when on it knows every tuple."""
+    _grids: list[tuple[int, Grid]] = field(default_factory=list)
+    """The grids in use one after the other, each with the edge behind which its panes begin."""
+    _begin: int = BEGINNING
+    """Tuples up to here came, in part, before the slice: the others are not taken in either."""
     _forgotten: int = BEGINNING
 
     # ---- queries come and go --------------------------------------------------------------------------------------
 
     def add(self, member: Member, newest: int | None) -> None:
         """Merge a query into the slice; it uses whatever panes exist (thesis 8.2). `newest` is the stream's last ts."""
-        old = self.group.grid if self.group is not None else None
-        if old is not None and old.covers(member.progressions):
-            grid, covered = old, True
-        else:
-            grid = Grid.of({edge for one in (*self.members, member) for edge in one.progressions})
-            covered = False
-        # Tuples that came before this moment are in no pane of the new grid or of a new component.
-        fresh = BEGINNING if newest is None else grid.ceil((old or grid).ceil(newest))
+        grid = self.group.grid if self.group is not None else None
+        if grid is None or not grid.covers(member.progressions):
+            grid = Grid.of({*self._needed_edges(), *member.progressions})
+        # Tuples that came before this moment are in panes up to here, and in none of a new grid or component.
+        fresh = BEGINNING
+        if newest is not None:
+            fresh = newest if self.group is None else grid.ceil(max(newest, self.group.newest_edge))
         if self.group is None:
             self.group = ShareGroup([key.type for key in self.keys], [], grid)
-            self._forgotten = fresh
+            self._begin = self._forgotten = fresh
         positions: list[tuple[int, ...]] = []
         for term in member.terms:
             places = []
@@ -103,10 +106,10 @@ class Slice:
             for place, spec in enumerate(self.group.specs):
                 if spec.column == column:
                     self._since[place] = fresh
-        self.group.set_grid(grid)
+        self._use(grid, fresh)
         member.positions = tuple(positions)
-        reused = max([self._forgotten, *(self._since[place] for places in positions for place in places)])
-        member.since = reused if covered or old is None else max(fresh, reused)
+        known = [self._since[place] for places in positions for place in places]
+        member.since = self._aligned(max([self._forgotten, self._edges_since(member), *known]))
         self.members.append(member)
         self.earliest_due = None
 
@@ -116,10 +119,42 @@ class Slice:
         if not self.members or self.group is None:
             return
         self._idle = set(range(len(self._values))) - self._used_columns(self.members)
-        # While a member still looks back to its beginning, its edge must stay on the grid.
+        grid = Grid.of(self._needed_edges())
+        self._use(grid, grid.ceil(self.group.newest_edge))
+
+    def _needed_edges(self) -> set[Progression]:
+        """The edges of all members' windows and, while one of them still looks back to its `since`, those in use."""
+        edges = {edge for one in self.members for edge in one.progressions}
         settled = all(one.since == BEGINNING or (one.oldest_needed or BEGINNING) >= one.since for one in self.members)
-        if settled:
-            self.group.set_grid(Grid.of({edge for one in self.members for edge in one.progressions}))
+        if not settled and self.group is not None:
+            edges.update(self.group.grid.progressions)
+        return edges
+
+    def _use(self, grid: Grid, since: int) -> None:
+        """From now on panes have the edges of this grid; older ones are known to end at `since`."""
+        assert self.group is not None
+        if not self._grids or grid != self._grids[-1][1]:
+            self._grids.append((since if self._grids else BEGINNING, grid))
+            self.group.set_grid(grid)
+
+    def _aligned(self, since: int) -> int:
+        """The next edge at which every pane that exists there ends, so that no pane lies on both sides of it."""
+        if since in (BEGINNING, self._begin):
+            return since
+        ends = [start for start, _ in self._grids[1:]]
+        for (_, grid), end in zip(self._grids, [*ends, MAX_TICK], strict=True):
+            if since < end:
+                since = grid.ceil(since)
+        return since
+
+    def _edges_since(self, member: Member) -> int:
+        """From where on all panes have the edges that the query needs."""
+        since = BEGINNING
+        for start, grid in reversed(self._grids):
+            if not grid.covers(member.progressions):
+                return since
+            since = start
+        return BEGINNING
 
     def _specs(self, term: Term) -> list[ComponentSpec]:
         column = None
@@ -141,14 +176,15 @@ class Slice:
         Gives the members that cannot go on, because a value of theirs fails for some row; the others are served.
         """
         assert self.group is not None
-        kept: NDArray[np.bool_] | None = None
+        kept: NDArray[np.bool_] | None = ts > self._begin if int(np.min(ts)) <= self._begin else None
         try:
             if self.predicate is not None:
-                kept = pc.fill_null(context.value(self.predicate), False).to_numpy(zero_copy_only=False)
-                if not kept.any():
-                    return {}
-                if kept.all():
-                    kept = None
+                holds = pc.fill_null(context.value(self.predicate), False).to_numpy(zero_copy_only=False)
+                kept = holds if kept is None else kept & holds
+            if kept is not None and not kept.any():
+                return {}
+            if kept is not None and kept.all():
+                kept = None
             mask = None if kept is None else pa.array(kept)
             keys = [_filtered(context.value(key, kept), mask) for key in self.keys]
         except QueryError as error:
@@ -186,6 +222,8 @@ class Slice:
         if len(edges) and edges[0] <= edge:
             self._forgotten = edge
             self.group.expire(edge)
+            while len(self._grids) > 1 and self._grids[1][0] <= edge:
+                del self._grids[0]
 
 
 def _filtered(value: pa.Array, mask: pa.Array | None) -> pa.Array:

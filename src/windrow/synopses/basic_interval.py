@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.kernels.combine import fold_panes, slide_panes
+from windrow.kernels.combine import slide_panes
 from windrow.kernels.jit import Codes, Ints
 from windrow.synopses.synopsis import Synopsis
 
@@ -39,13 +39,3 @@ class BasicInterval(Synopsis):
     def partials(self, panes: Any, groups: Any) -> Ints:
         """As they are stored."""
         return np.asarray(self._matrix.rows(self._matrix.stride)[panes, :, groups].T)
-
-    def fold(self, edge: int) -> None:
-        """Combine the old panes into the last of them."""
-        many = int(np.searchsorted(self.edges, edge, side="right"))
-        if many > 1:
-            matrix = self._matrix
-            row = matrix.data[matrix.start + many - 1]
-            fold_panes(self.component.op, matrix.data, matrix.start, matrix.start + many - 1, row.shape[1], row)
-            matrix.drop(many - 1)
-            self.edges = self.edges[many - 1 :].copy()

@@ -120,11 +120,6 @@ class Dense(Layout):
         """In every synopsis."""
         return [one.closed.expire(edge) for one in self.tracked][0]  # noqa: RUF015
 
-    def fold(self, edge: int, groups: int) -> None:
-        """In every synopsis."""
-        for one in self.tracked:
-            one.closed.fold(edge)
-
     def rows(self, open_panes: int, groups: int) -> Ints:
         """The rows of each group in all panes."""
         waiting = self.tracked[0].open.data[0, :open_panes, :groups].sum(axis=0)

@@ -55,10 +55,6 @@ class Layout(ABC):
         """Forget closed panes with upper edge <= edge; says how many."""
 
     @abstractmethod
-    def fold(self, edge: int, groups: int) -> None:
-        """Merge closed panes with upper edge <= edge into one."""
-
-    @abstractmethod
     def rows(self, open_panes: int, groups: int) -> Ints:
         """Zero for a group that is in no pane, open or closed."""
 

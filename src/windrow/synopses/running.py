@@ -74,12 +74,3 @@ class Running(Synopsis):
         """Differences of neighbours."""
         rows = self._matrix.rows(self._matrix.stride)
         return np.asarray((rows[panes + 1, :, groups] - rows[panes, :, groups]).T)
-
-    def fold(self, edge: int) -> None:
-        """Drop the sums between: the first pane reaches from the base to the edge."""
-        many = int(np.searchsorted(self.edges, edge, side="right"))
-        if many > 1:
-            matrix = self._matrix
-            matrix.data[matrix.start + many - 1] = matrix.data[matrix.start]
-            matrix.drop(many - 1)
-            self.edges = self.edges[many - 1 :].copy()

@@ -28,12 +28,14 @@ from windrow.synopses.ranks import TextRanks
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
 from windrow.synopses.sparse import Sparse
 from windrow.windows.grid import Grid
+from windrow.windows.spec import MAX_TICK
 
 SMALL = 1 << 22
 """Up to so many cells (panes times groups) the dense layout is never given up."""
 THIN = 8
 """Beyond it, the sparse layout is taken when there are this many cells for each row in the panes."""
 MAX_CELLS = (1 << 31) - 1
+MIN_TICK = -MAX_TICK - 1
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,11 @@ class ShareGroup:
     def closed_edges(self) -> Ints:
         """The upper edges of the closed panes, ascending."""
         return self._layout.edges
+
+    @property
+    def newest_edge(self) -> int:
+        """The greatest upper edge of all panes, open or closed; MIN_TICK when there is none."""
+        return int(max(np.max(self._open.edges, initial=MIN_TICK), np.max(self.closed_edges, initial=MIN_TICK)))
 
     @property
     def grid(self) -> Grid:
@@ -246,10 +253,6 @@ class ShareGroup:
         if gone and 4 * self._expired > self.panes:
             self._expired = 0
             self.purge(spare_dead=self.groups // 2)
-
-    def fold(self, edge: int) -> None:
-        """Merge panes with upper edge <= edge into one: for windows without a left edge, when no other needs them."""
-        self._layout.fold(edge, self.groups)
 
     def purge(self, spare_dead: int = 0) -> None:
         """Forget groups and strings that are in no pane, if they are more than `spare_dead`; renumbers the others."""

@@ -121,8 +121,8 @@ class Sparse(Layout):
         keys = self._open.uniques
         ends, order = np.empty(len(rank), np.int64), np.empty(len(keys), np.int64)
         kernels.order_cells(keys, rank, ends, order)
-        ends = ends[: len(closing)]
-        done = int(ends[-1])
+        closed_ends = ends[: len(closing)]
+        done = int(closed_ends[-1])
         moved, kept = order[:done], order[done:]
         self._push_gids(keys[moved] & LOW)
         self._capacity = max(64, 2 * len(kept), len(order) if 2 * len(order) > self._capacity else 0)
@@ -133,7 +133,7 @@ class Sparse(Layout):
             one.open.data[:, 0, : len(kept)] = old[:, 0, kept]
         self._open.replace(((rank[keys[kept] >> 32] - len(closing)) << 32) | (keys[kept] & LOW))
         self._edges = np.concatenate([self._edges, edges])
-        self._bounds = np.concatenate([self._bounds, self._bounds[-1] + ends])
+        self._bounds = np.concatenate([self._bounds, self._bounds[-1] + closed_ends])
 
     def expire(self, edge: int) -> int:
         """Drop the first cells."""
@@ -146,24 +146,6 @@ class Sparse(Layout):
             self._edges = self._edges[gone:].copy()
             self._bounds = self._bounds[gone:] - cells
         return gone
-
-    def fold(self, edge: int, groups: int) -> None:
-        """The answer of the window that ends there becomes the first pane."""
-        many = int(np.searchsorted(self._edges, edge, side="right"))
-        if many <= 1:
-            return
-        first, last = np.zeros(1, np.int64), np.array([many])
-        offsets, present = self.present(first, last, groups)
-        folded = [self.answer(i, first, last, groups, offsets, present) for i in range(len(self.tracked))]
-        cells, extra = int(self._bounds[many]), len(present)
-        # The folded cells take the place of the last of those they come from: there are never more of them.
-        for queue, words in zip([one.closed for one in self.tracked], folded, strict=True):
-            queue.data[queue.start + cells - extra : queue.start + cells] = words.T[:, :, None]
-            queue.drop(cells - extra)
-        self._gids.data[self._gids.start + cells - extra : self._gids.start + cells, 0, 0] = present
-        self._gids.drop(cells - extra)
-        self._edges = self._edges[many - 1 :].copy()
-        self._bounds = np.concatenate([np.zeros(1, np.int64), self._bounds[many:] - (cells - extra)])
 
     def rows(self, open_panes: int, groups: int) -> Ints:
         """The cells of each group in all panes."""

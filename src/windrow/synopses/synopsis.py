@@ -115,9 +115,5 @@ class Synopsis(ABC):
         """The partials [words, cells] of single (pane, group) cells, given by position."""
 
     @abstractmethod
-    def fold(self, edge: int) -> None:
-        """Merge panes with upper edge <= edge into one: for windows without a left edge."""
-
-    @abstractmethod
     def _append(self, partials: Ints, order: Ints) -> None:
         """Take the partials of the next panes."""

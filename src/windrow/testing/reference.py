@@ -32,8 +32,9 @@ Relations = Mapping[str, Sequence[RelationUpdate] | pa.Table]
 class Reference:
     """Judges a bound query over all tuples that its streams accepted, in any order.
 
-    `since`: tuples with ts <= since are not there (the query came later and they were not kept). `start`: due times
-    and changes are reported only after it. `until`: the watermark stops there; None is a bounded input that ended.
+    `since`: tuples with ts <= since are not there (the query came later and they were not kept), and nothing is due
+    before it. `start`: due times and changes are reported only after it. `until`: the watermark stops there; None is
+    a bounded input that ended.
 
     >>> from windrow.language.binder import bind
     >>> from windrow.language.catalog import Catalog, stream_from_schema
@@ -57,6 +58,7 @@ class Reference:
     ) -> None:
         self._query = query
         self._start = start
+        self._since = since
         self._until = until
         self._connection = connect()
         self._feeds: dict[int, Feed] = {}
@@ -68,8 +70,14 @@ class Reference:
         updates = {name.lower(): content for name, content in (relations or {}).items()}
         for source in query.sources:
             if source.stream is not None:
-                self._feeds[source.id] = self._stream_feed(source.stream, tables, since)
-                extent += self._feeds[source.id].times
+                table = self._tuples(source.stream, tables)
+                times = table[source.stream.time].cast(pa.int64())
+                extent += times.to_pylist()  # due times begin with the stream, whatever the query knows of it
+                if since is not None:
+                    table, times = (column.filter(pc.greater(times, since)) for column in (table, times))
+                self._feeds[source.id] = sort_feed(
+                    self._connection, table, times.to_pylist(), source.stream.sequence
+                )  # fmt: skip
             elif source.subquery is not None:
                 inner = Reference(source.subquery, streams, relations, start=start, since=since, until=until)
                 self._feeds[source.id] = self._output_feed(inner.answers())
@@ -105,7 +113,8 @@ class Reference:
             due = multiples(slide, first, next_multiple(slide, last) if self._until is None else self._until)
         else:
             due = self._full_slides(last)
-        return [tau for tau in due if start is None or tau > start]
+        bounds = [bound for bound in (start, self._since) if bound is not None]
+        return [tau for tau in due if all(tau > bound for bound in bounds)]
 
     def answers(self) -> pa.Table:
         """All that the query puts out: _time, [_change,] and the select list."""
@@ -223,16 +232,13 @@ class Reference:
     def _source(self, source_id: int) -> Source:
         return next(source for source in self._query.sources if source.id == source_id)
 
-    def _stream_feed(self, stream: Stream, tables: Mapping[str, pa.Table], since: int | None) -> Feed:
+    def _tuples(self, stream: Stream, tables: Mapping[str, pa.Table]) -> pa.Table:
         if stream.name.lower() not in tables:
             raise InputError(f"the tuples of stream {stream.name} are missing; given are {', '.join(tables)}")
         given = tables[stream.name.lower()]
         names = {name.lower(): name for name in given.schema.names}
         columns = [given[names[field.name.lower()]].cast(field.type) for field in stream.schema]
-        table = pa.Table.from_arrays(columns, schema=stream.schema)
-        if since is not None:
-            table = table.filter(pc.greater(table[stream.time].cast(pa.int64()), since))
-        return sort_feed(self._connection, table, table[stream.time].cast(pa.int64()).to_pylist(), stream.sequence)
+        return pa.Table.from_arrays(columns, schema=stream.schema)
 
     def _output_feed(self, output: pa.Table) -> Feed:
         """The append-only output of a query as a stream: _time is its timestamp and no column."""

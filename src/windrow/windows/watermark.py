@@ -20,11 +20,6 @@ class Watermark:
         self.newest = newest if self.newest is None else max(self.newest, newest)
         self.advance(self.newest - self.lateness - 1)
 
-    def after(self, newest: int) -> int:
-        """What the watermark would be once a tuple with this timestamp is observed."""
-        candidate = newest - self.lateness - 1
-        return candidate if self.value is None else max(self.value, candidate)
-
     def advance(self, to: int) -> None:
         """A heartbeat: everything up to `to` is complete; the watermark never goes back."""
         self.value = to if self.value is None else max(self.value, to)
