@@ -5,117 +5,35 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.aggregates import aggregate
+from windrow.answering import answer_slice
 from windrow.errors import InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
 from windrow.input import conform, timestamps
-from windrow.kernels.memory import pooled
-from windrow.kernels.prefix import repeat_ticks
 from windrow.language.catalog import Stream
 from windrow.language.positions import position
 from windrow.language.units import duration_text
 from windrow.operators.answer import AnswerRows
 from windrow.parallel import each
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
+from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term
 from windrow.synopses.registry import chosen, reason
-from windrow.windows.due import due_times, due_times_with_panes, first_due, last_due
 from windrow.windows.grid import Grid, edges_of
-from windrow.windows.spec import MAX_TICK
 from windrow.windows.watermark import Watermark
 
 FARTHEST_TICK = 1 << 61
 """Leaves room for RANGE, OFFSET and SLIDE, which are at most as long, in 64 bits."""
 MAX_DUE_TIMES = 50_000_000
 """Answers that one batch may make due: a timestamp of the year 9999 must not exhaust the memory."""
-LOOKUP_ROWS = 4_000_000
-"""Windows times groups that are looked up at once."""
-MANY_BATCHES, SMALL_BATCH = 64, 16_384
-"""So many neighbouring answers of fewer rows than that are put together."""
 PARALLEL_ROWS = 50_000
 """Below this, handing work to threads costs more than it saves."""
-
-
-@dataclass(eq=False)
-class RunningQuery:
-    """A registered query: its plan, its place in a slice, its answers so far."""
-
-    name: str
-    plan: PeriodicAggregate
-    rows: AnswerRows
-    member: Member
-    slice: Slice
-    started: int
-    """Only due times after this are answered: the watermark when it was registered."""
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    error: QueryError | None = None
-    due: int = 0
-    answered: int = 0
-    seconds: float = 0.0
-    dropped: bool = False
-
-    @property
-    def status(self) -> str:
-        """running, stopped by an error, or dropped by the user."""
-        return "dropped" if self.dropped else "stopped" if self.error is not None else "running"
-
-    @property
-    def since(self) -> int | None:
-        """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
-        return None if self.member.since == BEGINNING else self.member.since
-
-    def first_due(self, oldest: int) -> int:
-        """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
-        return first_due(max(oldest, self.started + 1, self.member.since + 1), self.plan.slide)
-
-    @property
-    def reach(self) -> int:
-        """How far behind τ its windows begin."""
-        assert self.member.window.reach is not None
-        return self.member.window.reach
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Keep the rows of some due times."""
-        if batch.num_rows:
-            self.batches.append(batch)
-            self.answered += batch.num_rows
-        if len(self.batches) >= MANY_BATCHES and batch.num_rows < SMALL_BATCH:
-            # Tiny pushes make tiny answers: put neighbours together, so that there are never many.
-            small = next(
-                (i for i, one in enumerate(reversed(self.batches)) if one.num_rows >= SMALL_BATCH), len(self.batches)
-            )
-            if small >= MANY_BATCHES:
-                tail = pa.Table.from_batches(self.batches[-small:]).combine_chunks().to_batches()
-                self.batches[-small:] = tail
-
-
-@dataclass(eq=False)
-class RunningStream:
-    """A stream's watermark, its slices, its queries and what came too late."""
-
-    stream: Stream
-    watermark: Watermark
-    slices: dict[tuple[str, str, tuple[str, ...]], Slice] = field(default_factory=dict)
-    queries: dict[str, RunningQuery] = field(default_factory=dict)
-    late: list[pa.Table] = field(default_factory=list)
-    rows: int = 0
-    late_rows: int = 0
-    batches: int = 0
-    finished: bool = False
-
-
-Due: TypeAlias = tuple[RunningQuery, NDArray[np.int64]]
-"""A query and the instants at which it is to be answered."""
 
 
 class Engine:
@@ -193,7 +111,7 @@ class Engine:
             component = term.aggregate.components[0]
             notes.append((one.text, f"{chosen(component, self._synopsis)} synopsis; {reason(component)}"))
         if part is not None:
-            names = [query.name for query in self._queries_of(running, part)]
+            names = [query.name for query in running.queries_of(part)]
             shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
             notes.append(("shared", f"{len(names)} queries use these panes (rule SS1): {shown}"))
         return notes
@@ -225,7 +143,7 @@ class Engine:
             self._stop(running, query, reasons[query.member])
             for part, reasons in zip(parts, stopped, strict=True)
             if reasons
-            for query in self._queries_of(running, part)
+            for query in running.queries_of(part)
             if query.member in reasons
         ]
         running.watermark.observe(oldest, newest)
@@ -297,127 +215,18 @@ class Engine:
         if running.watermark.newest is None:
             return []
         parts = [
-            (part, self._queries_of(running, part))
+            (part, running.queries_of(part))
             for part in running.slices.values()
             # Between due times a batch costs its panes only, whatever the number of queries.
             if watermark is None or part.earliest_due is None or part.earliest_due <= watermark
         ]
         size = sum(part.group.groups * len(queries) for part, queries in parts if part.group is not None)
         failed = each(
-            lambda item: self._answer_part(running.watermark, *item, watermark),
+            lambda item: answer_slice(running.watermark, *item, watermark),
             parts,
             worthwhile=size >= PARALLEL_ROWS,
         )
         return [self._stop(running, query, error) for pairs in failed for query, error in pairs.items()]
-
-    def _answer_part(
-        self, mark: Watermark, part: Slice, queries: list[RunningQuery], watermark: int | None
-    ) -> dict[RunningQuery, QueryError]:
-        """Close the slice's panes, answer its queries, forget what is behind them; touches nothing but the slice."""
-        assert part.group is not None and mark.newest is not None and mark.value is not None
-        part.close(watermark if watermark is not None else MAX_TICK)
-        due = []
-        for query in queries:
-            taus = self._due(mark, query, watermark)
-            if len(taus):
-                due.append((query, taus))
-        failed = self._answer_due(part, due)
-        part.forget()
-        return failed
-
-    def _due(self, mark: Watermark, query: RunningQuery, watermark: int | None) -> NDArray[np.int64]:
-        """The due times that the watermark has reached since the last call."""
-        member, slide = query.member, query.plan.slide
-        until = watermark
-        if until is None:
-            assert mark.newest is not None and mark.value is not None
-            until = max(first_due(mark.newest, slide), last_due(mark.value, slide))
-        if member.next_due is None:
-            if mark.oldest is None or mark.oldest > until:
-                return np.empty(0, np.int64)  # an older tuple may still come, and with it an earlier due time
-            member.next_due = query.first_due(mark.oldest)
-        if member.next_due > until:
-            return np.empty(0, np.int64)
-        count = (until - member.next_due) // slide + 1
-        assert query.slice.group is not None
-        edges = query.slice.group.closed_edges
-        if query.plan.keys and count > 2 * len(edges) + 16:
-            taus = due_times_with_panes(member.next_due, until, slide, edges, query.reach, member.window.offset)
-        else:
-            taus = due_times(member.next_due, until, slide)
-        query.due += count
-        member.next_due = last_due(until, slide) + slide
-        return taus
-
-    def _answer_due(self, part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
-        """Queries with the same aggregates are looked up together, whatever their windows (thesis 8.3.1)."""
-        alike: dict[tuple[object, ...], list[Due]] = defaultdict(list)
-        assert part.group is not None
-        most = max(1, LOOKUP_ROWS // max(1, part.group.groups))
-        for query, taus in due:
-            names = tuple(term.aggregate.name for term in query.member.terms)
-            for start in range(0, len(taus), most):
-                alike[names, query.member.positions].append((query, taus[start : start + most]))
-        failed: dict[RunningQuery, QueryError] = {}
-        for together in alike.values():
-            waiting: list[Due] = []
-            for one in together:
-                if waiting and sum(len(taus) for _, taus in waiting) + len(one[1]) > most:
-                    failed |= self._look_up(part, waiting)
-                    waiting = []
-                if one[0] not in failed:
-                    waiting.append(one)
-            failed |= self._look_up(part, waiting)
-        return failed
-
-    def _look_up(self, part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
-        """One lookup for all these windows; then each query makes its answer rows of its part."""
-        if not due:
-            return {}
-        began = perf_counter()
-        assert part.group is not None
-        ends = np.concatenate([taus - query.member.window.offset for query, taus in due])
-        starts = np.concatenate([np.maximum(taus - query.reach, query.member.since) for query, taus in due])
-        member = due[0][0].member
-        places = [place for term in member.positions for place in term]
-        found = part.group.lookup(starts, ends, places)
-        words = dict(zip(places, found.words, strict=True))
-        keys = part.group.dictionary.keys(found.group) if part.keys else []
-        try:
-            values = [
-                term.aggregate.lower([words[place] for place in term_places])
-                for term, term_places in zip(member.terms, member.positions, strict=True)
-            ]
-        except QueryError as error:
-            if len(due) == 1:
-                return {due[0][0]: error}
-            # Find out whose window it was, so that only that query stops.
-            failed: dict[RunningQuery, QueryError] = {}
-            for alone in due:
-                if alone[0] not in failed:
-                    failed |= self._look_up(part, [alone])
-            return failed
-        ticks = pooled(len(found), np.int64)
-        repeat_ticks(np.concatenate([taus for _, taus in due]), found.offsets, ticks)
-        time = pa.array(ticks).view(due[0][0].rows.schema.field(0).type)
-        spent = perf_counter() - began
-        failed = {}
-        window = 0
-        for query, taus in due:
-            began = perf_counter()
-            offsets = found.offsets[window : window + len(taus) + 1]
-            window += len(taus)
-            start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
-            columns = [array.slice(start, length) for array in (*keys, *values)]
-            try:
-                query.add(query.rows.rows(time.slice(start, length), offsets, columns))
-            except QueryError as error:
-                failed[query] = error
-            query.seconds += perf_counter() - began + spent * length / max(1, len(found))
-        return failed
-
-    def _queries_of(self, running: RunningStream, part: Slice) -> list[RunningQuery]:
-        return [query for query in running.queries.values() if query.slice is part]
 
     def _stop(self, running: RunningStream, query: RunningQuery, error: QueryError) -> QueryError:
         """A query that cannot be answered exactly is taken out; its answers so far stay, and the others go on."""

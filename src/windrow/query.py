@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.engine import Engine, RunningQuery
+from windrow.engine import Engine
 from windrow.language.arguments import expect_text
 from windrow.language.bound import BoundQuery
 from windrow.plan.explain import explain
 from windrow.plan.nodes import Output
+from windrow.running import RunningQuery
 
 
 class Query:

@@ -11,8 +11,9 @@ from windrow.language import nodes, types
 from windrow.language.aggregates import aggregate_call, is_aggregate, return_type
 from windrow.language.bound import SOURCE_ID, BoundQuery, Source
 from windrow.language.catalog import RESERVED_COLUMNS, Catalog, Column, Relation, Stream
+from windrow.language.output_windows import without_output_windows
 from windrow.language.parse import normalise, parse_one
-from windrow.language.restrictions import check_operator, check_windows, is_append_only, without_output_windows
+from windrow.language.restrictions import check_operator, check_windows, is_append_only
 from windrow.language.scope import OUTER, Scope, error
 from windrow.language.stack import deep_stack
 from windrow.language.typing import infer

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from windrow.errors import BindError
-from windrow.language import nodes
 from windrow.language.aggregates import is_aggregate
 from windrow.language.bound import SOURCE_ID, BoundQuery, Source
 from windrow.language.positions import position
@@ -114,42 +113,6 @@ def check_operator(query: BoundQuery, statement: exp.Expr) -> None:
         raise _error(statement, f"{operator} has no window of its own; only WSTREAM has")
     if operator is not None and operator.endswith("_RESTORE") and query.slide is None:
         raise _error(statement, f"{operator} needs a periodic query: give its windows a SLIDE (thesis 3.3.4)")
-
-
-def without_output_windows(ast: exp.Expr) -> exp.Expr:
-    """`SELECT SUM(Wstream(SUM(a))[w]) FROM s` becomes `SELECT SUM(x) FROM (SELECT SUM(a) AS x FROM s INTERNAL)[w]`."""
-    if not isinstance(ast, exp.Select):
-        return ast
-    calls = list(ast.find_all(nodes.OutputWindow))
-    if not calls:
-        return ast
-    windows = {call.args["window"].sql("cql") for call in calls}
-    if len(windows) > 1 or ast.args.get("group") or ast.args.get("having"):
-        raise _error(
-            calls[0], "Wstream inside an aggregate takes one window and no GROUP BY or HAVING; write a subquery"
-        )
-    inner = exp.Select(
-        expressions=[],
-        **{clause: part.copy() for clause in ("from_", "where") if (part := ast.args.get(clause)) is not None},
-        joins=[join.copy() for join in ast.args.get("joins") or ()],
-    )
-    for windowed in inner.find_all(nodes.Windowed):
-        windowed.args["window"].set("internal", True)
-    for number, call in enumerate(calls):
-        arguments = call.this.expressions
-        if len(arguments) != 1:
-            raise _error(call, "Wstream inside an aggregate takes one value")
-        name = f"output_{number}"
-        inner.append("expressions", exp.alias_(arguments[0].copy(), name))
-        window = call.args["window"]
-        call.replace(exp.column(name))
-    outer = nodes.Windowed(
-        this=exp.Subquery(this=inner), window=window.copy(), alias=exp.TableAlias(this=exp.to_identifier("wstream"))
-    )
-    ast.set("from_", exp.From(this=outer))
-    ast.set("where", None)
-    ast.set("joins", None)
-    return ast
 
 
 def _node_of(ast: exp.Expr, source: Source) -> exp.Expr:

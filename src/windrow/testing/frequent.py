@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+_NAN = object()
+"""All NaNs are one value, which equals no other, not even the text 'NaN'."""
+
 
 def frequent(tuples: Iterable[tuple[int, Any]], k: int) -> list[tuple[Any, int]]:
     """The frequent values of (sub-window, value) pairs, with the counts that the top-k lists report.
@@ -33,11 +36,11 @@ def frequent(tuples: Iterable[tuple[int, Any]], k: int) -> list[tuple[Any, int]]
 
 def _ranked(counts: Counter[Hashable], values: dict[Hashable, Any]) -> list[tuple[Hashable, int]]:
     """Most frequent first; equally frequent ones by value, NaN last."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0] == "NaN", values[item[0]]))
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0] is _NAN, values[item[0]]))
 
 
 def _key(value: Any) -> Hashable:
     if isinstance(value, float) and math.isnan(value):
-        return "NaN"
+        return _NAN
     hashable: Hashable = value
     return hashable

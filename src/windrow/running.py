@@ -1,0 +1,90 @@
+"""What runs: a registered query with its answers so far, and a stream with its watermark and slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from windrow.errors import QueryError
+from windrow.language.catalog import Stream
+from windrow.operators.answer import AnswerRows
+from windrow.plan.periodic import PeriodicAggregate
+from windrow.sharing.slice import BEGINNING, Member, Slice
+from windrow.windows.due import first_due
+from windrow.windows.watermark import Watermark
+
+MANY_BATCHES, SMALL_BATCH = 64, 16_384
+"""So many neighbouring answers of fewer rows than that are put together."""
+
+
+@dataclass(eq=False)
+class RunningQuery:
+    """A registered query: its plan, its place in a slice, its answers so far."""
+
+    name: str
+    plan: PeriodicAggregate
+    rows: AnswerRows
+    member: Member
+    slice: Slice
+    started: int
+    """Only due times after this are answered: the watermark when it was registered."""
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    error: QueryError | None = None
+    due: int = 0
+    answered: int = 0
+    seconds: float = 0.0
+    dropped: bool = False
+
+    @property
+    def status(self) -> str:
+        """running, stopped by an error, or dropped by the user."""
+        return "dropped" if self.dropped else "stopped" if self.error is not None else "running"
+
+    @property
+    def since(self) -> int | None:
+        """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
+        return None if self.member.since == BEGINNING else self.member.since
+
+    def first_due(self, oldest: int) -> int:
+        """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
+        return first_due(max(oldest, self.started + 1, self.member.since + 1), self.plan.slide)
+
+    @property
+    def reach(self) -> int:
+        """How far behind τ its windows begin."""
+        assert self.member.window.reach is not None
+        return self.member.window.reach
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep the rows of some due times."""
+        if batch.num_rows:
+            self.batches.append(batch)
+            self.answered += batch.num_rows
+        if len(self.batches) >= MANY_BATCHES and batch.num_rows < SMALL_BATCH:
+            # Tiny pushes make tiny answers: put neighbours together, so that there are never many.
+            small = next(
+                (i for i, one in enumerate(reversed(self.batches)) if one.num_rows >= SMALL_BATCH), len(self.batches)
+            )
+            if small >= MANY_BATCHES:
+                tail = pa.Table.from_batches(self.batches[-small:]).combine_chunks().to_batches()
+                self.batches[-small:] = tail
+
+
+@dataclass(eq=False)
+class RunningStream:
+    """A stream's watermark, its slices, its queries and what came too late."""
+
+    stream: Stream
+    watermark: Watermark
+    slices: dict[tuple[str, str, tuple[str, ...]], Slice] = field(default_factory=dict)
+    queries: dict[str, RunningQuery] = field(default_factory=dict)
+    late: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+    late_rows: int = 0
+    batches: int = 0
+    finished: bool = False
+
+    def queries_of(self, part: Slice) -> list[RunningQuery]:
+        """The queries that share a slice."""
+        return [query for query in self.queries.values() if query.slice is part]
