@@ -15,9 +15,9 @@ $(READY): pyproject.toml requirements.lock
 	@touch $@
 
 test: check ## everything that must be true, in a few minutes
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto
 
-test-long: check ## the same with more random cases and long runs
+test-long: check ## the same with many more random cases
 	WINDROW_EXAMPLES=1000 $(BIN)/python -m pytest -n auto
 
 check: lint types layers
