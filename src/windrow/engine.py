@@ -5,6 +5,7 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from windrow.parallel import each
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term
+from windrow.synopses.open_panes import AssignedPanes
 from windrow.synopses.registry import chosen, reason
 from windrow.windows.grid import Grid, edges_of
 from windrow.windows.watermark import Watermark
@@ -138,7 +140,9 @@ class Engine:
         oldest, newest = int(np.min(ts)), int(np.max(ts))
         context = Context.of(table.combine_chunks())
         parts = list(running.slices.values())
-        stopped = each(lambda part: part.insert(context, ts), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
+        grids = Counter(part.group.grid for part in parts if part.group is not None and part.predicate is None)
+        panes = {grid: AssignedPanes.of(grid, ts) for grid, users in grids.items() if users > 1}
+        stopped = each(lambda part: part.insert(context, ts, panes), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
         failed = [
             self._stop(running, query, reasons[query.member])
             for part, reasons in zip(parts, stopped, strict=True)

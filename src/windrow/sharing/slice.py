@@ -5,7 +5,7 @@ batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► look
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from windrow.aggregates import Aggregate
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
+from windrow.synopses.open_panes import AssignedPanes
 from windrow.synopses.share_group import ComponentSpec, ShareGroup
 from windrow.windows.grid import Grid, Progression, edges_of
 from windrow.windows.spec import MAX_TICK, RangeWindow
@@ -170,8 +171,12 @@ class Slice:
 
     # ---- rows in --------------------------------------------------------------------------------------------------
 
-    def insert(self, context: Context, ts: NDArray[np.int64]) -> dict[Member, QueryError]:
+    def insert(
+        self, context: Context, ts: NDArray[np.int64], panes: Mapping[Grid, AssignedPanes]
+    ) -> dict[Member, QueryError]:
         """One pass of a batch: the rows that satisfy the predicate go into the panes.
+
+        `panes` are those of all rows, for the grids that several slices use.
 
         Gives the members that cannot go on, because a value of theirs fails for some row; the others are served.
         """
@@ -200,7 +205,10 @@ class Slice:
                     users = [one for one in self.members if program in {term.value for term in one.terms}]
                     failed.update(dict.fromkeys(users, error))
             values.append(value)
-        self.group.insert(ts if kept is None else ts[kept], keys, values)
+        if kept is None:
+            self.group.insert(ts, keys, values, panes.get(self.group.grid))
+        else:
+            self.group.insert(ts[kept], keys, values)
         return failed
 
     # ---- time passes ----------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ Slots are given to panes as they appear, in any order; `take` gives panes back i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from windrow.aggregates import Component
@@ -14,6 +16,21 @@ from windrow.synopses.scratch import scratch
 from windrow.windows.grid import Grid
 
 FEWEST_SLOTS = 4
+
+
+@dataclass(frozen=True)
+class AssignedPanes:
+    """The panes of one batch on one grid: their upper edges, and which of them each row is in."""
+
+    edges: Ints
+    slots: Codes
+
+    @classmethod
+    def of(cls, grid: Grid, ts: Ints) -> AssignedPanes:
+        """Found once, for all share groups that use the grid."""
+        panes = OpenPanes(grid)
+        slots = np.array(panes.assign(ts))
+        return cls(panes.edges, slots)
 
 
 class OpenPanes:
@@ -59,6 +76,13 @@ class OpenPanes:
                 return slots
             self._edges = np.concatenate([self.edges, np.empty(len(self._edges), np.int64)])
             self._index()
+
+    def adopt(self, assigned: AssignedPanes) -> Codes:
+        """The slots of rows whose panes were found for another share group with the same grid."""
+        own = np.array(self.assign(assigned.edges))
+        if np.array_equal(own, np.arange(len(own))):
+            return assigned.slots
+        return np.take(own, assigned.slots, out=scratch("slots", len(assigned.slots)), mode="clip")
 
     def replace(self, edges: Ints) -> None:
         """Forget everything; edge k gets slot k."""

@@ -23,7 +23,7 @@ from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.synopses.dense import FEWEST_GROUPS, Dense
 from windrow.synopses.groups import Groups
 from windrow.synopses.layout import Layout
-from windrow.synopses.open_panes import OpenPanes
+from windrow.synopses.open_panes import AssignedPanes, OpenPanes
 from windrow.synopses.ranks import TextRanks
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
 from windrow.synopses.sparse import Sparse
@@ -152,12 +152,21 @@ class ShareGroup:
 
     # -- rows in --------------------------------------------------------------------------------------------------
 
-    def insert(self, ts: Ints, keys: Sequence[pa.Array], values: Sequence[pa.Array | None]) -> None:
-        """Accumulate one batch into the open panes: rows in any order, none at or below the last close."""
+    def insert(
+        self,
+        ts: Ints,
+        keys: Sequence[pa.Array],
+        values: Sequence[pa.Array | None],
+        panes: AssignedPanes | None = None,
+    ) -> None:
+        """Accumulate one batch into the open panes: rows in any order, none at or below the last close.
+
+        `panes` are those of the same rows on the same grid, if somebody has found them already.
+        """
         if not len(ts):
             return
         opened = self._open.count
-        slots = self._open.assign(ts)
+        slots = self._open.assign(ts) if panes is None else self._open.adopt(panes)
         fresh = self._open.edges[opened:]
         if self._closed_until is not None and len(fresh) and int(fresh.min()) <= self._closed_until:
             self._open.replace(self._open.edges[:opened].copy())
