@@ -105,7 +105,7 @@ def _look_up(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
     places = [place for term in member.positions for place in term]
     found = part.group.lookup(starts, ends, places)
     words = dict(zip(places, found.words, strict=True))
-    keys = part.group.dictionary.keys(found.group) if part.keys else []
+    keys = part.group.keys(found)
     try:
         values = [
             term.aggregate.lower([words[place] for place in term_places])

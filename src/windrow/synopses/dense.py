@@ -133,8 +133,10 @@ class Dense(Layout):
             one.closed.select(live, self._stride)
 
     def present(self, first: Ints, last: Ints, groups: int) -> tuple[Ints, Codes]:
-        """Where the row count is not zero."""
+        """Where the row count is not zero; no list when that is everywhere."""
         offsets = self.counts.count_present(first, last, groups)
+        if offsets[-1] == len(first) * groups:
+            return offsets, np.empty(0, np.int32)
         return offsets, self.counts.list_present(first, last, groups, offsets)
 
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:

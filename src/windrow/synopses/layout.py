@@ -64,7 +64,7 @@ class Layout(ABC):
 
     @abstractmethod
     def present(self, first: Ints, last: Ints, groups: int) -> tuple[Ints, Codes]:
-        """Offsets [windows + 1], and the groups of each window, ascending."""
+        """Offsets [windows + 1], and the groups of each window, ascending; these may be left out if all have all."""
 
     @abstractmethod
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:

@@ -53,10 +53,18 @@ class Lookup:
 
     offsets: Ints
     """Rows offsets[i]..offsets[i+1]-1 belong to window i."""
-    group: Codes
-    """The gid of each row; valid until the next `expire`, which may renumber groups."""
+    present: Codes
+    """The gid of each row; empty when every window has all groups."""
+    groups: int
     words: tuple[tuple[Any, ...], ...]
     """The typed words of each component asked for: NumPy arrays, for strings an Arrow array."""
+
+    @cached_property
+    def group(self) -> Codes:
+        """The gid of each row; valid until the next `expire`, which may renumber groups."""
+        if len(self.present) == len(self):
+            return self.present
+        return np.tile(np.arange(self.groups, dtype=np.int32), len(self.offsets) - 1)
 
     @cached_property
     def window(self) -> Codes:
@@ -296,7 +304,14 @@ class ShareGroup:
             if number not in answers:
                 words = layout.answer(number, first, last, groups, offsets, present)
                 answers[number] = self._typed(self._specs[i], words)
-        return Lookup(offsets, present, tuple(answers[self._numbers[i]] for i in components))
+        return Lookup(offsets, present, groups, tuple(answers[self._numbers[i]] for i in components))
+
+    def keys(self, found: Lookup) -> list[pa.Array]:
+        """The key columns of the rows of a lookup; ask before the next `expire`."""
+        if not self.dictionary.key_types or len(found.present) == len(found):
+            return self.dictionary.keys(found.present) if self.dictionary.key_types else []
+        every = self.dictionary.keys(np.arange(found.groups))
+        return [pa.concat_arrays([column] * (len(found.offsets) - 1)) for column in every]
 
     def _typed(self, spec: ComponentSpec, words: Ints) -> tuple[Any, ...]:
         """The words in their own types; strings in place of labels."""
