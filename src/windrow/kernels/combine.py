@@ -78,13 +78,6 @@ def copy_rows(into: Ints, other: Ints, groups: int) -> None:
 
 
 @kernel
-def fold_panes(op: int, panes: Ints, first: int, last: int, groups: int, out: Ints) -> None:
-    """out [words, groups] = the combination of panes first..last-1 of panes [panes, words, groups]."""
-    for p in range(first, last):
-        combine_rows(op, out, panes[p], groups)
-
-
-@kernel
 def slide_panes(
     op: int,
     panes: Ints,

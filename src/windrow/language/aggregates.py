@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from windrow.errors import BindError
 from windrow.language import types
-from windrow.language.positions import position
+from windrow.language.positions import error
 
 _NAMED_NODES: dict[type[exp.Expr], str] = {
     exp.Count: "COUNT",
@@ -75,35 +74,35 @@ def aggregate_call(node: exp.Expr) -> AggregateCall:
     name = aggregate_name(node)
     if name is None:
         written = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
-        raise _error(
+        raise error(
             node,
             f"there is no aggregate {written}; there are {', '.join(sorted({*_NAMED_NODES.values(), *_NAMED_CALLS}))}",
         )
     arguments = _arguments(node)
     if isinstance(node, (exp.Min, exp.Max)) and node.args.get("count") is not None:
-        raise _error(node.args["count"], f"{name} takes 1 argument; use TOP_K for several values")
+        raise error(node.args["count"], f"{name} takes 1 argument; use TOP_K for several values")
     distinct = descending = False
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         distinct, arguments = True, arguments[0].expressions
     if order is not None:
         if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order) != 1:
-            raise _error(node, f"WITHIN GROUP (ORDER BY one expression) belongs to PERCENTILE_CONT/DISC, not to {name}")
+            raise error(node, f"WITHIN GROUP (ORDER BY one expression) belongs to PERCENTILE_CONT/DISC, not to {name}")
         descending = bool(order[0].args.get("desc"))
         arguments = [order[0].this, *arguments]
     elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
-        raise _error(node, f"write {name}(0.5) WITHIN GROUP (ORDER BY x)")
+        raise error(node, f"write {name}(0.5) WITHIN GROUP (ORDER BY x)")
     wanted = 2 if name in _FRACTION | _COUNTED else 1
     if name == "COUNT" and (not arguments or (len(arguments) == 1 and isinstance(arguments[0], exp.Star))):
         if distinct:
-            raise _error(node, "COUNT(DISTINCT *) is not defined; name the expression to count")
+            raise error(node, "COUNT(DISTINCT *) is not defined; name the expression to count")
         return AggregateCall(name, None, filter=filter_, node=outer)
     if len(arguments) != wanted:
-        raise _error(node, f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, found {len(arguments)}")
+        raise error(node, f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, found {len(arguments)}")
     if any(isinstance(argument, exp.Star) for argument in arguments):
-        raise _error(node, f"{name}(*) is not defined; only COUNT(*) is")
+        raise error(node, f"{name}(*) is not defined; only COUNT(*) is")
     parameter = _parameter(name, arguments[1], node) if wanted == 2 else None
     if distinct and name not in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
-        raise _error(node, f"DISTINCT is not defined for {name}")
+        raise error(node, f"DISTINCT is not defined for {name}")
     return AggregateCall(name, arguments[0], parameter, distinct, filter_, descending, outer)
 
 
@@ -113,7 +112,7 @@ def return_type(call: AggregateCall, argument: exp.DataType | None) -> exp.DataT
         return types.BIGINT
     test, found, result = _RULES[call.name]
     if not test(argument):
-        raise _error(
+        raise error(
             call.node,
             f"{call.name} needs {found}, but {call.argument.sql('cql') if call.argument else ''} "
             f"is {types.type_name(argument)}",
@@ -134,10 +133,10 @@ def _parameter(name: str, node: exp.Expr, call: exp.Expr) -> float | int:
         number = float(node.name)
     if name in _FRACTION:
         if number is None or not 0 <= number <= 1:
-            raise _error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
+            raise error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
         return number
     if number is None or not 1 <= number <= 1_000_000 or number != int(number):
-        raise _error(call, f"{name} needs a whole number k of at least 1, found {node.sql('cql')}")
+        raise error(call, f"{name} needs a whole number k of at least 1, found {node.sql('cql')}")
     return int(number)
 
 
@@ -177,8 +176,3 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("MIN", "MAX", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC"), (_ordered, _VALUE, _same)),
     **dict.fromkeys(("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"), (_ordered, _VALUE, _ranked)),
 }  # fmt: skip
-
-
-def _error(node: exp.Expr, message: str) -> BindError:
-    line, column = position(node)
-    return BindError(message, line=line, column=column)

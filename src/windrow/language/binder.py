@@ -13,8 +13,9 @@ from windrow.language.bound import SOURCE_ID, BoundQuery, Source
 from windrow.language.catalog import RESERVED_COLUMNS, Catalog, Column, Relation, Stream
 from windrow.language.output_windows import without_output_windows
 from windrow.language.parse import normalise, parse_one
+from windrow.language.positions import error
 from windrow.language.restrictions import check_operator, check_windows, is_append_only
-from windrow.language.scope import OUTER, Scope, error
+from windrow.language.scope import OUTER, Scope
 from windrow.language.stack import deep_stack
 from windrow.language.typing import infer
 from windrow.language.window_binder import bind_window

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from windrow.language import nodes
-from windrow.language.scope import error
+from windrow.language.positions import error
 
 
 def without_output_windows(ast: exp.Expr) -> exp.Expr:

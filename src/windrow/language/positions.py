@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from windrow.errors import BindError
+
 Position = tuple[int, int]
 
 
@@ -37,3 +39,9 @@ def _noted(node: exp.Expr) -> Position | None:
     # sqlglot's col is the column of the token's last character; users look for the first one.
     width = stop - start if start is not None and stop is not None else 0
     return line, max(1, end - width)
+
+
+def error(node: exp.Expr, message: str) -> BindError:
+    """A BindError at the node's place in the text."""
+    line, column = position(node)
+    return BindError(message, line=line, column=column)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from windrow.errors import BindError
 from windrow.language.aggregates import is_aggregate
 from windrow.language.bound import SOURCE_ID, BoundQuery, Source
-from windrow.language.positions import position
+from windrow.language.positions import error
 from windrow.windows.spec import RangeWindow, RowsWindow
 
 
@@ -23,7 +22,7 @@ def check_windows(sources: Sequence[Source], ast: exp.Expr) -> tuple[int | None,
     if len(slides) > 1:
         names = " and ".join(source.alias for source in slides.values())
         second = list(slides.values())[1]
-        raise _error(
+        raise error(
             _node_of(ast, second),
             f"all windows of one query slide alike, but those of {names} differ; give them the same SLIDE",
         )
@@ -39,13 +38,13 @@ def check_windows(sources: Sequence[Source], ast: exp.Expr) -> tuple[int | None,
 def _check_internal(sources: Sequence[Source], internal: Sequence[Source], ast: exp.Expr) -> None:
     offender = negation(ast)
     if offender is not None:
-        raise _error(
+        raise error(
             _node_of(ast, internal[0]),
             f"INTERNAL does not go with {offender}: its answers must be taken back to stay true (thesis 3.3.2)",
         )
     external = [source for source in sources if source.window is not None and not source.window.internal]
     if external and not is_plain(ast):
-        raise _error(
+        raise error(
             _node_of(ast, external[0]),
             f"{internal[0].alias} is INTERNAL and {external[0].alias} is not; only a select-project-join mixes them",
         )
@@ -101,25 +100,20 @@ def check_operator(query: BoundQuery, statement: exp.Expr) -> None:
     operator = query.operator
     if operator == "WSTREAM":
         if query.output_window is None:
-            raise _error(statement, "WSTREAM needs a window on its output: WSTREAM(SELECT …) [ROWS 10]")
+            raise error(statement, "WSTREAM needs a window on its output: WSTREAM(SELECT …) [ROWS 10]")
         if query.output_window.slide is not None or query.output_window.internal:
-            raise _error(statement, "the window of WSTREAM has neither SLIDE nor INTERNAL")
+            raise error(statement, "the window of WSTREAM has neither SLIDE nor INTERNAL")
         offender = negation(query.ast)
         if offender is not None:
-            raise _error(
+            raise error(
                 statement, f"WSTREAM does not go with {offender}: its window could hold answers that are no longer true"
             )
     elif query.output_window is not None:
-        raise _error(statement, f"{operator} has no window of its own; only WSTREAM has")
+        raise error(statement, f"{operator} has no window of its own; only WSTREAM has")
     if operator is not None and operator.endswith("_RESTORE") and query.slide is None:
-        raise _error(statement, f"{operator} needs a periodic query: give its windows a SLIDE (thesis 3.3.4)")
+        raise error(statement, f"{operator} needs a periodic query: give its windows a SLIDE (thesis 3.3.4)")
 
 
 def _node_of(ast: exp.Expr, source: Source) -> exp.Expr:
     found = (node for node in ast.walk() if isinstance(node, exp.Expr) and node.meta.get(SOURCE_ID) == source.id)
     return next(found, ast)
-
-
-def _error(node: exp.Expr, message: str) -> BindError:
-    line, column = position(node)
-    return BindError(message, line=line, column=column)

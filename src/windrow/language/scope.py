@@ -7,9 +7,8 @@ from difflib import get_close_matches
 
 from sqlglot import exp
 
-from windrow.errors import BindError
 from windrow.language.catalog import Column
-from windrow.language.positions import position
+from windrow.language.positions import error
 
 OUTER = "outer"
 """Key in a column's meta: it belongs to an enclosing query."""
@@ -79,12 +78,6 @@ class Scope:
             return f"there is no {node.table} in FROM; there is {known}"
         names = [column.name for _, columns in self.items.values() for column in columns]
         return f"unknown column {node.name}{_hint(node.name.lower(), names)}"
-
-
-def error(node: exp.Expr, message: str) -> BindError:
-    """A BindError at the node's place in the text."""
-    line, column = position(node)
-    return BindError(message, line=line, column=column)
 
 
 def _hint(name: str, known: list[str]) -> str:

@@ -17,7 +17,7 @@ from windrow.errors import BindError
 from windrow.language import literals, types
 from windrow.language.calls import Call, call
 from windrow.language.functions import FUNCTIONS, KINDS, NAMES, suggestion
-from windrow.language.positions import position
+from windrow.language.positions import error
 from windrow.language.types import type_name
 
 ColumnType = Callable[[exp.Column], exp.DataType]
@@ -80,12 +80,6 @@ def type_of(node: exp.Expr) -> exp.DataType:
             return types.NULL
         raise ValueError(f"{node!r} has no type yet: call infer() first")
     return node.type
-
-
-def error(node: exp.Expr, message: str) -> BindError:
-    """A BindError at the node's place."""
-    line, column = position(node)
-    return BindError(message, line=line, column=column)
 
 
 def _refusal(node: exp.Expr) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
-from windrow.errors import BindError
 from windrow.language import nodes, units
 from windrow.language.catalog import Column
-from windrow.language.positions import position
+from windrow.language.positions import error
 from windrow.windows.spec import NowWindow, RangeWindow, RowsWindow, Window
 
 
@@ -22,7 +19,7 @@ def bind_window(node: nodes.WindowSpec, columns: tuple[Column, ...], *, timestam
             return None
         value = units.ticks(part, timestamps=timestamps, what=name)
         if value < minimum:
-            raise _error(part, f"{name} must be {'positive' if minimum else 'zero or more'}, found {part.sql('cql')}")
+            raise error(part, f"{name} must be {'positive' if minimum else 'zero or more'}, found {part.sql('cql')}")
         return value
 
     def count(clause: str, name: str, minimum: int) -> int | None:
@@ -31,12 +28,12 @@ def bind_window(node: nodes.WindowSpec, columns: tuple[Column, ...], *, timestam
             return None
         text = part.name.replace("_", "")
         if not text.lstrip("-").isdigit() or not minimum <= int(text) <= units.MAX_DURATION:
-            raise _error(part, f"{name} must be a whole number of tuples of at least {minimum}, found {part.name}")
+            raise error(part, f"{name} must be a whole number of tuples of at least {minimum}, found {part.name}")
         return int(text)
 
     if kind == "NOW":
         if node.args.get("offset") is not None:
-            raise _error(node, "NOW has no OFFSET; use [RANGE 1 OFFSET d] for one past instant")
+            raise error(node, "NOW has no OFFSET; use [RANGE 1 OFFSET d] for one past instant")
         return NowWindow(internal, duration("slide", "SLIDE", 1))
     if kind == "RANGE":
         length, slide = duration("length", "RANGE", 1), duration("slide", "SLIDE", 1)
@@ -45,17 +42,12 @@ def bind_window(node: nodes.WindowSpec, columns: tuple[Column, ...], *, timestam
     partition = []
     for part in node.args.get("partition_by") or ():
         if part.table:
-            raise _error(part, f"PARTITION BY takes the stream's own columns; write {part.name}")
+            raise error(part, f"PARTITION BY takes the stream's own columns; write {part.name}")
         if part.name.lower() not in names:
-            raise _error(part, f"PARTITION BY: there is no column {part.name}; there are {', '.join(names.values())}")
+            raise error(part, f"PARTITION BY: there is no column {part.name}; there are {', '.join(names.values())}")
         partition.append(names[part.name.lower()])
     rows = count("length", "ROWS", 1)
     assert rows is not None
     return RowsWindow(
         rows, count("slide", "SLIDE", 1), count("offset", "OFFSET", 0) or 0, tuple(partition), internal
     )  # fmt: skip
-
-
-def _error(node: exp.Expr, message: str) -> BindError:
-    line, column = position(node)
-    return BindError(message, line=line, column=column)

@@ -59,5 +59,3 @@ class NowWindow:
 
 
 Window: TypeAlias = RangeWindow | RowsWindow | NowWindow
-
-UNBOUNDED = RangeWindow()
