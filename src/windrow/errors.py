@@ -43,3 +43,15 @@ class QueryError(Error):
 
 class StateError(Error):
     """A call came at the wrong time, for instance a push after the end of the input."""
+
+
+class SetupError(Error):
+    """The machine lacks what a run needs: Java, a reachable master, a readable source path."""
+
+
+class CheckpointError(Error):
+    """A checkpoint is damaged, of another kind, or in use; it is left as it is."""
+
+
+class SinkError(Error):
+    """Answers could not be written; the checkpoint has them, and a restart writes them."""

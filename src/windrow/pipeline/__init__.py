@@ -1,0 +1,1 @@
+"""Spark: sessions, sources, the slicer on the executors, sinks, checkpoints."""
