@@ -106,6 +106,11 @@ class Dense(Layout):
         """The flat accumulators of a component, by cell."""
         return self.tracked[number].open.words
 
+    def open_cells(self, open_panes: int, groups: int) -> tuple[Ints, Ints, Ints]:
+        """Where the row count is not zero."""
+        slots, gids = np.nonzero(self.tracked[0].open.data[0, :open_panes, :groups])
+        return slots, gids, slots * self._stride + gids
+
     def close(self, edges: Ints, closing: Ints, staying: Ints) -> None:
         """Rows of accumulators become rows of synopses."""
         for one in self.tracked:

@@ -47,6 +47,10 @@ class Layout(ABC):
         """The flat accumulators of a component, by cell."""
 
     @abstractmethod
+    def open_cells(self, open_panes: int, groups: int) -> tuple[Ints, Ints, Ints]:
+        """Slot, gid and cell of every open cell that has rows."""
+
+    @abstractmethod
     def close(self, edges: Ints, closing: Ints, staying: Ints) -> None:
         """Move open slots `closing` (in order of edge) to the closed panes; slot staying[k] becomes slot k."""
 

@@ -24,6 +24,7 @@ from windrow.synopses.dense import FEWEST_GROUPS, Dense
 from windrow.synopses.groups import Groups
 from windrow.synopses.layout import Layout
 from windrow.synopses.open_panes import AssignedPanes, OpenPanes
+from windrow.synopses.partials import Partials
 from windrow.synopses.ranks import TextRanks
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
 from windrow.synopses.sparse import Sparse
@@ -171,8 +172,11 @@ class ShareGroup:
 
         `panes` are those of the same rows on the same grid, if somebody has found them already.
         """
-        if not len(ts):
-            return
+        if len(ts):
+            self._accumulate(self._scatter(ts, keys, panes), values)
+
+    def _scatter(self, ts: Ints, keys: Sequence[pa.Array], panes: AssignedPanes | None = None) -> Codes:
+        """The open cell of each row, which is counted there."""
         opened = self._open.count
         slots = self._open.assign(ts) if panes is None else self._open.adopt(panes)
         fresh = self._open.edges[opened:]
@@ -182,8 +186,45 @@ class ShareGroup:
         gids = self.dictionary.encode(keys) if keys else None
         if isinstance(self._layout, Dense):
             self._rethink(self._layout, len(ts))
-        cells = self._layout.scatter(slots, gids, self._open.count, self.groups)
-        self._accumulate(cells, values)
+        return self._layout.scatter(slots, gids, self._open.count, self.groups)
+
+    def partials(self) -> Partials:
+        """What is in the open panes, for `absorb` of another share group with the same specs and grid."""
+        slots, gids, cells = self._layout.open_cells(self._open.count, self.groups)
+        words = [np.stack([word[cells] for word in self._layout.words(number)]) for number in self._numbers]
+        return Partials(
+            self._open.edges[slots],
+            self.dictionary.keys(gids) if self.dictionary.key_types else [],
+            self._layout.words(0)[0][cells],
+            tuple(self._typed(spec, one) for spec, one in zip(self._specs, words, strict=True)),
+        )
+
+    def absorb(self, part: Partials) -> None:
+        """Add partials of rows that were inserted elsewhere, as if they had been inserted here."""
+        if not len(part):
+            return
+        # Each (pane, group) comes once, so plain indexing may add to its cell, where one row is counted already.
+        cells = np.array(self._scatter(part.edges, part.keys))
+        self._layout.words(0)[0][cells] += part.rows - 1
+        for i, (spec, words) in enumerate(zip(self._specs, part.words, strict=True)):
+            number, component = self._numbers[i], spec.component
+            if number == 0:
+                if isinstance(component, Count) and not (words[0] == part.rows).all():
+                    number = self._numbers[i] = self._layout.track_rows(component)
+                    self._layout.words(number)[0][cells] += words[0] - part.rows
+            elif isinstance(component, MinText | MaxText) and spec.column is not None:
+                valid = validity(words[0])
+                labels = self._label(spec.column, words[0] if valid is None else words[0].drop_null())
+                self._combine(number, component, cells if valid is None else cells[valid], labels[None, :])
+            else:
+                self._combine(number, component, cells, np.stack([word.view(np.int64) for word in words]))
+
+    def _combine(self, number: int, component: Component, cells: Codes, words: Ints) -> None:
+        stored = self._layout.words(number)
+        into = np.stack([word[cells] for word in stored])
+        component.combine(into, np.ascontiguousarray(words))
+        for word, result in zip(stored, into, strict=True):
+            word[cells] = result
 
     def _rethink(self, dense: Dense, rows: int) -> None:
         """Go over to the sparse layout when few of the dense cells would have rows."""

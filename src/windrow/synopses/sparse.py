@@ -113,6 +113,11 @@ class Sparse(Layout):
         """The flat accumulators of a component, by cell."""
         return self.tracked[number].open.words
 
+    def open_cells(self, open_panes: int, groups: int) -> tuple[Ints, Ints, Ints]:
+        """All of them."""
+        keys = self._open.uniques
+        return keys >> 32, keys & LOW, np.arange(len(keys))
+
     def close(self, edges: Ints, closing: Ints, staying: Ints) -> None:
         """Sort the cells of closing panes by pane, and append them."""
         rank = np.empty(len(closing) + len(staying), np.int64)
