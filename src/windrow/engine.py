@@ -5,7 +5,6 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from windrow.answering import answer_slice
 from windrow.errors import InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
 from windrow.input import conform, timestamps
+from windrow.job import Job, job_of
 from windrow.language.catalog import Stream
 from windrow.language.positions import position
 from windrow.language.units import duration_text
@@ -25,7 +25,9 @@ from windrow.parallel import each
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term
-from windrow.synopses.open_panes import AssignedPanes
+from windrow.sliced import Sliced
+from windrow.slicer import PARALLEL_ROWS, shared_panes
+from windrow.synopses.partials import Partials
 from windrow.synopses.registry import chosen, reason
 from windrow.windows.grid import Grid, edges_of
 from windrow.windows.watermark import Watermark
@@ -34,8 +36,6 @@ FARTHEST_TICK = 1 << 61
 """Leaves room for RANGE, OFFSET and SLIDE, which are at most as long, in 64 bits."""
 MAX_DUE_TIMES = 50_000_000
 """Answers that one batch may make due: a timestamp of the year 9999 must not exhaust the memory."""
-PARALLEL_ROWS = 50_000
-"""Below this, handing work to threads costs more than it saves."""
 
 
 class Engine:
@@ -128,10 +128,7 @@ class Engine:
         if not len(ts):
             running.batches += 1
             return
-        oldest, newest = int(np.min(ts)), int(np.max(ts))
-        for tick in (oldest, newest):
-            self._check_tick(running, tick)
-        self._check_cost(running, oldest, newest)
+        self.check(name, int(np.min(ts)), int(np.max(ts)))
         running.batches += 1
         running.rows += len(ts)
         table, ts = self._set_late_apart(running, table, ts)
@@ -140,8 +137,7 @@ class Engine:
         oldest, newest = int(np.min(ts)), int(np.max(ts))
         context = Context.of(table.combine_chunks())
         parts = list(running.slices.values())
-        grids = Counter(part.group.grid for part in parts if part.group is not None and part.predicate is None)
-        panes = {grid: AssignedPanes.of(grid, ts) for grid, users in grids.items() if users > 1}
+        panes = shared_panes(parts, ts)
         stopped = each(lambda part: part.insert(context, ts, panes), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
         failed = [
             self._stop(running, query, reasons[query.member])
@@ -152,6 +148,45 @@ class Engine:
         ]
         running.watermark.observe(oldest, newest)
         failed += self._answer(running, running.watermark.value)
+        _raise(failed)
+
+    def job(self, name: str) -> Job:
+        """What workers elsewhere must know to slice this stream for the queries registered now."""
+        return job_of(self.streams[name.lower()])
+
+    def check(self, name: str, oldest: int, newest: int) -> None:
+        """Refuse a batch whose timestamps are impossible, before anything of it is taken in."""
+        running = self._accepting(name)
+        for tick in (oldest, newest):
+            self._check_tick(running, tick)
+        self._check_cost(running, oldest, newest)
+
+    def absorb(self, name: str, job: Job, sliced: Sliced) -> None:
+        """Take in a batch that workers have sliced by `job`: the same as a push of its rows."""
+        running = self._accepting(name)
+        if sliced.oldest is not None and sliced.newest is not None:
+            self.check(name, sliced.oldest, sliced.newest)
+        running.batches += 1
+        running.rows += sliced.rows
+        running.late_rows += sliced.late_rows
+        running.late += sliced.late
+        by_slice: dict[int, list[Partials]] = {}
+        for number, partials in sliced.partials:
+            by_slice.setdefault(number, []).append(partials)
+        each(
+            lambda item: job.slices[item[0]].absorb(item[1]),
+            list(by_slice.items()),
+            worthwhile=sum(len(partials) for _, partials in sliced.partials) >= PARALLEL_ROWS,
+        )
+        reasons: dict[RunningQuery, QueryError] = {}
+        for (number, term), why in sorted(sliced.failed.items()):
+            part = job.slices[number]
+            for query in part.users(running.queries_of(part.part), term):
+                reasons.setdefault(query, QueryError(why))
+        failed = [self._stop(running, query, error) for query, error in reasons.items()]
+        if sliced.kept is not None:
+            running.watermark.observe(*sliced.kept)
+            failed += self._answer(running, running.watermark.value)
         _raise(failed)
 
     def advance(self, name: str, to: int) -> None:

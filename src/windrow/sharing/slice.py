@@ -211,6 +211,17 @@ class Slice:
             self.group.insert(ts[kept], keys, values)
         return failed
 
+    def pin(self, grid: Grid, begin: int) -> None:
+        """Slice for another slice elsewhere: with its edges, from where it begins."""
+        assert self.group is not None
+        self.group.set_grid(grid)
+        self._begin = begin
+
+    @property
+    def begin(self) -> int:
+        """Tuples up to here are not taken in."""
+        return self._begin
+
     # ---- time passes ----------------------------------------------------------------------------------------------
 
     def close(self, watermark: int) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.jit import Ints
@@ -40,16 +39,20 @@ class Partials:
             yield whole.slice(start, most)
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, keys: int, words: Sequence[int]) -> Partials:
-        """The inverse of `batches`, for so many keys, and so many words of each component."""
-
-        def read(name: str) -> Any:
-            array = batch.column(name)
-            return array if array.type in (pa.string(), pa.large_string()) else array.to_numpy()
-
+    def of(cls, batch: pa.RecordBatch) -> Partials:
+        """The inverse of `batches`."""
+        names = batch.schema.names
+        words: dict[str, list[Any]] = {}
+        for name in names:
+            if name.startswith("word"):
+                words.setdefault(name.partition(".")[0], []).append(_word(batch.column(name)))
         return cls(
-            np.asarray(read("edge")),
-            [batch.column(f"key{i}") for i in range(keys)],
-            np.asarray(read("rows")),
-            tuple(tuple(read(f"word{i}.{j}") for j in range(count)) for i, count in enumerate(words)),
+            batch.column("edge").to_numpy(),
+            [batch.column(name) for name in names if name.startswith("key")],
+            batch.column("rows").to_numpy(),
+            tuple(tuple(word) for word in words.values()),
         )
+
+
+def _word(array: pa.Array) -> Any:
+    return array if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) else array.to_numpy()

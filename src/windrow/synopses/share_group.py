@@ -199,15 +199,16 @@ class ShareGroup:
             tuple(self._typed(spec, one) for spec, one in zip(self._specs, words, strict=True)),
         )
 
-    def absorb(self, part: Partials) -> None:
-        """Add partials of rows that were inserted elsewhere, as if they had been inserted here."""
+    def absorb(self, part: Partials, positions: Sequence[int]) -> None:
+        """Add partials of rows that were inserted elsewhere; their component i is the one at positions[i] here."""
         if not len(part):
             return
         # Each (pane, group) comes once, so plain indexing may add to its cell, where one row is counted already.
         cells = np.array(self._scatter(part.edges, part.keys))
         self._layout.words(0)[0][cells] += part.rows - 1
-        for i, (spec, words) in enumerate(zip(self._specs, part.words, strict=True)):
-            number, component = self._numbers[i], spec.component
+        for i, words in zip(positions, part.words, strict=True):
+            spec, number = self._specs[i], self._numbers[i]
+            component = spec.component
             if number == 0:
                 if isinstance(component, Count) and not (words[0] == part.rows).all():
                     number = self._numbers[i] = self._layout.track_rows(component)

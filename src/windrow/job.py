@@ -1,0 +1,115 @@
+"""What slicing elsewhere needs to know: the stream, and each slice's predicate, keys, terms and pane edges, as JSON.
+
+The engine keeps the other half: where a worker's components stand in its share groups, and which queries use them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp, serde
+
+from windrow.language.catalog import Stream
+from windrow.plan.periodic import Aggregation, PeriodicAggregate
+from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.slice import Slice
+from windrow.synopses.partials import Partials
+
+EVERY_TERM = -1
+"""In place of a term's number: the predicate or a key failed, which all queries of the slice need."""
+
+
+@dataclass(frozen=True)
+class SliceJob:
+    """One slice of a job, as the engine sees it."""
+
+    part: Slice
+    terms: tuple[tuple[str, str | None], ...]
+    """The distinct (aggregate, value) pairs of its queries."""
+    positions: tuple[int, ...]
+    """The places here of the worker's components."""
+
+    def absorb(self, partials: list[Partials]) -> None:
+        """Add what workers have put into the panes."""
+        assert self.part.group is not None
+        for one in partials:
+            self.part.group.absorb(one, self.positions)
+
+    def users(self, queries: list[RunningQuery], term: int) -> list[RunningQuery]:
+        """The queries that cannot go on without this term."""
+        if term == EVERY_TERM:
+            return queries
+        return [one for one in queries if self.terms[term] in map(_term_key, one.plan.aggregations)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """`text` goes to the workers; `slices` stay here, in the order of their numbers."""
+
+    text: str
+    slices: tuple[SliceJob, ...]
+    columns: tuple[str, ...]
+    """What must be read of the source."""
+
+
+def job_of(running: RunningStream) -> Job:
+    """The job for the queries that are registered now."""
+    described, slices = [], []
+    needed = {running.stream.time}
+    for part in running.slices.values():
+        queries = running.queries_of(part)
+        plan = queries[0].plan
+        terms: dict[tuple[str, str | None], Aggregation] = {}
+        places: dict[int, None] = {}
+        for query in queries:
+            for one, where in zip(query.plan.aggregations, query.member.positions, strict=True):
+                if _term_key(one) not in terms:
+                    terms[_term_key(one)] = one
+                    places |= dict.fromkeys(where)
+        slices.append(SliceJob(part, tuple(terms), tuple(places)))
+        assert part.group is not None
+        described.append(
+            {
+                "predicate": _dump(plan.predicate),
+                "keys": [_dump(key) for key in plan.keys],
+                "terms": [[one.name, _dump(one.value)] for one in terms.values()],
+                "grid": part.group.grid.progressions,
+                "begin": part.begin,
+                "synopsis": part.synopsis,
+            }
+        )
+        needed |= _columns(plan, terms)
+    columns = tuple(column.name for column in running.stream.columns if column.name in needed)
+    text = json.dumps({"stream": _stream(running.stream), "columns": columns, "slices": described})
+    return Job(text, tuple(slices), columns)
+
+
+def _term_key(one: Aggregation) -> tuple[str, str | None]:
+    return one.name, None if one.value is None else one.value.sql("cql")
+
+
+def _columns(plan: PeriodicAggregate, terms: dict[tuple[str, str | None], Aggregation]) -> set[str]:
+    parts = [plan.predicate, *plan.keys, *(one.value for one in terms.values())]
+    names = {column.name for part in parts if part is not None for column in part.find_all(exp.Column)}
+    return {plan.stream.column(name).name for name in names}
+
+
+def _stream(stream: Stream) -> dict[str, Any]:
+    return {
+        "name": stream.name,
+        "columns": [[column.name, serde.dump(column.type)] for column in stream.columns],
+        "time": stream.time,
+        "sequence": stream.sequence,
+        "lateness": stream.lateness,
+    }
+
+
+def load(dump: Any) -> Any:
+    """The expression or type that was dumped."""
+    return serde.load(dump)
+
+
+def _dump(expression: exp.Expr | None) -> Any:
+    return None if expression is None else serde.dump(expression)
