@@ -5,6 +5,7 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes
+from windrow.snapshots import restore_streams, snapshot_streams
 from windrow.synopses.partials import Partials
 from windrow.synopses.registry import chosen, reason
 from windrow.windows.grid import Grid, edges_of
@@ -43,7 +45,7 @@ class Engine:
 
     def __init__(self, synopsis: str | None = None) -> None:
         self._compiler = Compiler()
-        self._synopsis = synopsis
+        self.synopsis = synopsis
         self.streams: dict[str, RunningStream] = {}
 
     # ---- streams and queries come and go --------------------------------------------------------------------------
@@ -67,7 +69,7 @@ class Engine:
         key = plan.share_key
         predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
         keys = tuple(self._compiler.compile(one) for one in plan.keys)
-        part = running.slices.get(key) or Slice(predicate, keys, self._synopsis)
+        part = running.slices.get(key) or Slice(predicate, keys, self.synopsis)
         member = Member(plan.window, plan.slide, terms)
         mark = running.watermark
         part.add(member, mark.newest)
@@ -111,7 +113,7 @@ class Engine:
         for one in plan.aggregations:
             term = self._term(one)
             component = term.aggregate.components[0]
-            notes.append((one.text, f"{chosen(component, self._synopsis)} synopsis; {reason(component)}"))
+            notes.append((one.text, f"{chosen(component, self.synopsis)} synopsis; {reason(component)}"))
         if part is not None:
             names = [query.name for query in running.queries_of(part)]
             shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -192,17 +194,19 @@ class Engine:
     def advance(self, name: str, to: int) -> None:
         """A heartbeat: the stream is complete up to `to`."""
         running = self._accepting(name)
+        to = int(to)  # of NumPy, perhaps, which JSON does not know
         self._check_tick(running, to)
         if running.watermark.oldest is not None:
             self._check_cost(running, running.watermark.oldest, to)
         running.watermark.advance(to)
         _raise(self._answer(running, running.watermark.value))
 
-    def finish(self) -> None:
-        """The end of all inputs: every query is answered at the first due time at or after its last tuple."""
+    def finish(self, names: Collection[str] | None = None) -> None:
+        """The end of these or all inputs: every query is answered at the first due time at or after its last tuple."""
         failed: list[QueryError] = []
-        for running in self.streams.values():
-            if not running.finished:
+        ending = None if names is None else {name.lower() for name in names}
+        for name, running in self.streams.items():
+            if not running.finished and (ending is None or name in ending):
                 running.finished = True
                 failed += self._answer(running, None)
         _raise(failed)
@@ -273,6 +277,22 @@ class Engine:
         if query.name in running.queries:
             self._remove(query)
         return query.error
+
+    # ---- snapshots ------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """All that future answers depend on: a JSON-able dict, and named blobs (Arrow IPC).
+
+        Answers and late rows that were not taken away yet are not in it.
+        """
+        return snapshot_streams(self.streams, self.synopsis)
+
+    def restore(self, meta: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
+        """Go on where the engine of a snapshot was, given the same streams and the queries that were running then.
+
+        Raises CheckpointError, with nothing changed, when others are registered or the snapshot is damaged.
+        """
+        restore_streams(self.streams, self.synopsis, meta, blobs)
 
 
 def _raise(failed: list[QueryError]) -> None:

@@ -17,6 +17,8 @@ from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import Slice
 from windrow.synopses.partials import Partials
 
+READER_OPTIONS = ("ignoremissingfiles",)
+"""What a worker that reads files must know; other options may hold secrets, and stay here."""
 EVERY_TERM = -1
 """In place of a term's number: the predicate or a key failed, which all queries of the slice need."""
 
@@ -103,6 +105,7 @@ def _stream(stream: Stream) -> dict[str, Any]:
         "time": stream.time,
         "sequence": stream.sequence,
         "lateness": stream.lateness,
+        "options": {name: value for name, value in stream.options.items() if name.lower() in READER_OPTIONS},
     }
 
 

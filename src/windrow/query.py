@@ -25,6 +25,10 @@ class Query:
         self._engine = engine
         self._turn = turn
 
+    def attach(self, engine: Engine, running: RunningQuery) -> None:
+        """Go on with the state of a run that was recovered."""
+        self._engine, self.running = engine, running
+
     @property
     def name(self) -> str:
         """Its name in the database."""
@@ -59,7 +63,7 @@ class Query:
         """The answers since the last take, which are then forgotten here: memory stays bounded on an endless stream."""
         with self._turn:
             table = self.answers()
-            self.running.batches.clear()
+            self.running.shown()
             return table
 
     def explain(self, format: str = "text") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.errors import QueryError
 from windrow.language.catalog import Stream
@@ -30,6 +31,9 @@ class RunningQuery:
     started: int
     """Only due times after this are answered: the watermark when it was registered."""
     batches: list[pa.RecordBatch] = field(default_factory=list)
+    """The answers that nobody has taken away yet."""
+    latest: pa.RecordBatch | None = None
+    """The last rows that were taken away, which may be those of the newest due time."""
     error: QueryError | None = None
     due: int = 0
     answered: int = 0
@@ -55,6 +59,21 @@ class RunningQuery:
         """How far behind τ its windows begin."""
         assert self.member.window.reach is not None
         return self.member.window.reach
+
+    def shown(self) -> None:
+        """The answers so far have been taken away; only the newest are remembered."""
+        if self.batches:
+            self.latest = self.batches[-1]
+        self.batches.clear()
+
+    def newest(self) -> pa.Table:
+        """The answer at the newest due time; no rows if it was empty or there was none."""
+        last = self.batches[-1] if self.batches else self.latest
+        if last is None or self.member.next_due is None:
+            return self.rows.schema.empty_table()
+        table = pa.Table.from_batches([last])
+        newest = self.member.next_due - self.plan.slide
+        return table.filter(pc.equal(table.column(0).cast(pa.int64()), newest))
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Keep the rows of some due times."""

@@ -85,21 +85,23 @@ def pack_error(error: InputError) -> pa.RecordBatch:
 def unpack(table: pa.Table) -> Sliced:
     """What all workers gave, merged; an error that travelled is raised."""
     whole = Sliced()
-    for kind, number, data in zip(*(table.column(name).to_pylist() for name in SCHEMA.names), strict=True):
+    kinds, numbers = table.column("kind").to_pylist(), table.column("part").to_pylist()
+    blobs = (one.as_buffer() for chunk in table.column("data").chunks for one in chunk)
+    for kind, number, data in zip(kinds, numbers, blobs, strict=True):
         match kind:
             case "error":
-                raise InputError(data.decode())
+                raise InputError(data.to_pybytes().decode())
             case "late":
                 whole.late.append(pa.Table.from_batches([_batch(data)]))
             case "partials":
                 whole.partials.append((number, Partials.of(_batch(data))))
             case _:
-                _merge(whole, json.loads(data))
+                _merge(whole, json.loads(data.to_pybytes()))
     return whole
 
 
 def _merge(whole: Sliced, about: dict[str, Any]) -> None:
-    if about["rows"]:
+    if about["oldest"] is not None:
         whole.see(about["rows"], about["oldest"], about["newest"])
     if about["kept"] is not None:
         whole.keep(*about["kept"])
@@ -122,6 +124,6 @@ def _ipc(batch: pa.RecordBatch) -> bytes:
     return data
 
 
-def _batch(data: bytes) -> pa.RecordBatch:
+def _batch(data: pa.Buffer) -> pa.RecordBatch:
     with pa.ipc.open_stream(data) as reader:
         return reader.read_next_batch()

@@ -142,4 +142,11 @@ class _SlicePlan:
 
 def _stream(described: dict[str, Any]) -> Stream:
     columns = tuple(Column(name, load(kind)) for name, kind in described["columns"])
-    return Stream(described["name"], columns, described["time"], described["sequence"], described["lateness"])
+    return Stream(
+        described["name"],
+        columns,
+        described["time"],
+        described["sequence"],
+        described["lateness"],
+        options=described["options"],
+    )

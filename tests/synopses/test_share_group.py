@@ -108,21 +108,28 @@ class Pair:
         for name, column in ASKED:
             kind = None if column is None else COLUMNS[column]
             self.aggregates.append((name, column, aggregate(name.removesuffix("(*)"), kind)))
-        self.specs = [
-            ComponentSpec(component, column, synopsis)
-            for _, column, one in self.aggregates
-            for component in one.components
-        ]
-        self.unique = list(dict.fromkeys(self.specs))
         self.synopsis = synopsis
+        self.columns = list(range(len(COLUMNS)))
         self.grid = grid
         self.group = ShareGroup(key_types, self.unique, grid, layout)
         self.reference = Reference()
 
+    @property
+    def specs(self) -> list[ComponentSpec]:
+        return [
+            ComponentSpec(component, None if column is None else self.columns.index(column), self.synopsis)
+            for _, column, one in self.aggregates
+            for component in one.components
+        ]
+
+    @property
+    def unique(self) -> list[ComponentSpec]:
+        return list(dict.fromkeys(self.specs))
+
     def insert(self, rows: list[tuple[int, Any, tuple[Any, ...]]]) -> None:
         ts = np.array([row[0] for row in rows], np.int64)
         keys = [pa.array([row[1] for row in rows], kind) for kind in self.key_types]
-        values = [pa.array([row[2][i] for row in rows], kind) for i, kind in enumerate(COLUMNS)]
+        values = [pa.array([row[2][i] for row in rows], COLUMNS[i]) for i in self.columns]
         self.group.insert(ts, keys, values)
         self.reference.rows += [(t, key if self.key_types else None, cells) for t, key, cells in rows]
 
@@ -145,6 +152,12 @@ class Pair:
                 for (name, column, _), cells in zip(self.aggregates, columns, strict=True):
                     expected = recompute(name, [values[column or 0] for values in wanted[key]])
                     assert same(cells[row], expected), (name, column, start, end, key, cells[row], expected)
+
+    def keep(self, aggregates: list[tuple[str, int | None, Aggregate]]) -> None:
+        self.aggregates = aggregates
+        places = list(dict.fromkeys(self.group.add_components(self.specs)))
+        self.columns = [self.columns[column] for column in self.group.keep_components(places)]
+        assert list(self.group.specs) == self.unique
 
     def turn_sparse(self) -> None:
         if isinstance(self.group._layout, Dense):
@@ -184,7 +197,7 @@ def test_lock_step(key: pa.DataType | None, synopsis: str | None, layout: str, d
         if layout == "dense to sparse" and key is not None and data.draw(st.booleans()):
             pair.turn_sparse()
             pair.check(windows)
-        action = data.draw(st.sampled_from(["nothing", "expire", "purge", "snapshot"]))
+        action = data.draw(st.sampled_from(["nothing", "expire", "purge", "snapshot", "keep"]))
         if action in ("expire", "purge"):
             expired = max(expired, edge - data.draw(st.sampled_from([0, 4, 10])))
             pair.group.expire(expired)
@@ -192,6 +205,9 @@ def test_lock_step(key: pa.DataType | None, synopsis: str | None, layout: str, d
             pair.group.purge()
         if action == "snapshot":
             pair.through_a_snapshot()
+        if action == "keep":
+            order = data.draw(st.permutations(pair.aggregates))
+            pair.keep(order[: data.draw(st.integers(len(order) // 2, len(order)))])
 
 
 def simple(key_types: list[pa.DataType], step: int = 10) -> ShareGroup:
@@ -273,6 +289,30 @@ def test_count_of_values_is_the_row_count_until_a_null_comes() -> None:
     group.close(20)
     assert group.nbytes > before
     assert group.lookup([0, 10], [20, 20], [1]).words[0][0].tolist() == [1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_components_that_are_not_kept_are_freed(layout: str) -> None:
+    parts = [*aggregate("MIN", pa.string()).components, *aggregate("SUM", INT32).components]
+    specs = [ComponentSpec(one, i // 2) for i, one in enumerate(parts)]
+    group = ShareGroup([INT32], specs, Grid.of([(10, 0)]), layout)
+    names = pa.array([f"a name of some length: {i}" for i in range(500)])
+    group.insert(np.arange(500), [ints(*range(500))], [names, ints(*range(500))])
+    group.close(490)
+    before = group.nbytes
+    assert group.keep_components([3, 2]) == [1]
+    assert [(spec.component.name, spec.column) for spec in group.specs] == [("count", 0), ("sum_ints", 0)]
+    # 500 names of 24 characters or so, and a word for each cell.
+    assert before - group.nbytes > 500 * (24 + 8)
+    assert not group._ranks
+    group.insert(np.array([500]), [ints(7)], [ints(9)])
+    group.close(500)
+    found = group.lookup([490], [500], [0, 1])
+    assert sorted(found.words[1][0].tolist()) == [9, *range(491, 500)]
+    (again, _) = group.add_components([ComponentSpec(parts[0], 1), ComponentSpec(parts[1], 1)])
+    assert group.lookup([-10], [500], [again]).words[0][0].null_count == 500
+    assert group.keep_components([]) == []
+    assert len(group.lookup([490], [500], [])) == 10
 
 
 def test_rows_in_closed_panes_are_refused_and_nothing_is_taken_in() -> None:

@@ -5,8 +5,9 @@ batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► look
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,8 +70,7 @@ class Slice:
     earliest_due: int | None = None
     """No member is due before this; None while that is not known."""
     _values: list[Program] = field(default_factory=list)
-    _idle: set[int] = field(default_factory=set)
-    """Value columns that no member uses: they are not evaluated, and know nothing of what passes meanwhile."""
+    """The value columns; these and the component places are in the order in which the members first use them."""
     _since: list[int] = field(default_factory=list)
     """Per component place: from when on it knows every tuple."""
     _grids: list[tuple[int, Grid]] = field(default_factory=list)
@@ -102,11 +102,6 @@ class Slice:
                     self._since.append(fresh)
                 places.append(place)
             positions.append(tuple(places))
-        for column in self._used_columns([member]) & self._idle:
-            self._idle.discard(column)
-            for place, spec in enumerate(self.group.specs):
-                if spec.column == column:
-                    self._since[place] = fresh
         self._use(grid, fresh)
         member.positions = tuple(positions)
         known = [self._since[place] for places in positions for place in places]
@@ -115,13 +110,25 @@ class Slice:
         self.earliest_due = None
 
     def remove(self, member: Member) -> None:
-        """Take a query out; the panes get coarser when nobody needs the finer edges."""
+        """Take a query out with what only it used; the panes get coarser when nobody needs the finer edges."""
         self.members.remove(member)
         if not self.members or self.group is None:
             return
-        self._idle = set(range(len(self._values))) - self._used_columns(self.members)
+        self._free_unused()
         grid = Grid.of(self._needed_edges())
         self._use(grid, grid.ceil(self.group.newest_edge))
+
+    def _free_unused(self) -> None:
+        """Free what no member uses; places and columns are then as if the members left had come one after the other."""
+        assert self.group is not None
+        places = list(dict.fromkeys(place for one in self.members for term in one.positions for place in term))
+        if places == list(range(len(self._since))):
+            return
+        self._values = [self._values[column] for column in self.group.keep_components(places)]
+        self._since = [self._since[place] for place in places]
+        place_of = {old: new for new, old in enumerate(places)}
+        for one in self.members:
+            one.positions = tuple(tuple(place_of[place] for place in term) for term in one.positions)
 
     def _needed_edges(self) -> set[Progression]:
         """The edges of all members' windows and, while one of them still looks back to its `since`, those in use."""
@@ -165,10 +172,6 @@ class Slice:
             column = self._values.index(term.value)
         return [ComponentSpec(component, column, self.synopsis) for component in term.aggregate.components]
 
-    def _used_columns(self, members: Sequence[Member]) -> set[int]:
-        programs = {term.value for member in members for term in member.terms}
-        return {column for column, program in enumerate(self._values) if program in programs}
-
     # ---- rows in --------------------------------------------------------------------------------------------------
 
     def insert(
@@ -196,14 +199,12 @@ class Slice:
             return dict.fromkeys(self.members, error)
         failed: dict[Member, QueryError] = {}
         values: list[pa.Array | None] = []
-        for column, program in enumerate(self._values):
-            value = None
-            if column not in self._idle:
-                try:
-                    value = _filtered(context.value(program, kept), mask)
-                except QueryError as error:
-                    users = [one for one in self.members if program in {term.value for term in one.terms}]
-                    failed.update(dict.fromkeys(users, error))
+        for program in self._values:
+            value = _value(context, program, kept, mask)
+            if isinstance(value, QueryError):
+                users = [one for one in self.members if program in {term.value for term in one.terms}]
+                failed.update(dict.fromkeys(users, value))
+                value = None
             values.append(value)
         if kept is None:
             self.group.insert(ts, keys, values, panes.get(self.group.grid))
@@ -243,6 +244,41 @@ class Slice:
             self.group.expire(edge)
             while len(self._grids) > 1 and self._grids[1][0] <= edge:
                 del self._grids[0]
+
+    # ---- snapshots ------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[dict[str, Any], bytes]:
+        """The bookkeeping, JSON-able, and the panes; what belongs to a member is not in it."""
+        assert self.group is not None
+        meta = {
+            "since": list(self._since),
+            "grids": [[since, [list(one) for one in grid.progressions]] for since, grid in self._grids],
+            "begin": self._begin,
+            "forgotten": self._forgotten,
+            "earliest_due": self.earliest_due,
+        }
+        return meta, self.group.snapshot()
+
+    def restore(self, meta: Mapping[str, Any], panes: bytes) -> None:
+        """Become what `snapshot` wrote: to be called when the same members have been added in the same order."""
+        assert self.group is not None
+        self.group.restore(panes)
+        if len(meta["since"]) != len(self.group.specs):
+            raise ValueError(f"{len(self.group.specs)} components, but {len(meta['since'])} beginnings of them")
+        self._since = list(meta["since"])
+        self._grids = [(since, Grid(tuple((step, phase) for step, phase in edges))) for since, edges in meta["grids"]]
+        self._begin, self._forgotten = meta["begin"], meta["forgotten"]
+        self.earliest_due = meta["earliest_due"]
+
+
+def _value(
+    context: Context, program: Program, kept: NDArray[np.bool_] | None, mask: pa.Array | None
+) -> pa.Array | QueryError:
+    """The values of the rows kept, or why some row has none."""
+    try:
+        return _filtered(context.value(program, kept), mask)
+    except QueryError as error:
+        return error
 
 
 def _filtered(value: pa.Array, mask: pa.Array | None) -> pa.Array:

@@ -80,6 +80,10 @@ class Dense(Layout):
         self.tracked.append(one)
         return len(self.tracked) - 1
 
+    def keep(self, numbers: Sequence[int]) -> None:
+        """The words of the others go with their `Tracked`."""
+        self.tracked = [self.tracked[number] for number in numbers]
+
     def capacity(self, open_panes: int, groups: int) -> tuple[int, int]:
         """Slots and stride for so many panes and groups."""
         slots = self._slots if open_panes <= self._slots else 2 * open_panes
@@ -166,14 +170,15 @@ class Dense(Layout):
             metas.append(meta)
             arrays |= prefixed(f"{i}.closed", partials)
             arrays[f"{i}.open"] = one.open.data[:, :open_panes, :groups]
-        return {"groups": groups, "tracked": metas}, arrays
+        return {"groups": groups, "capacity": [self._slots, self._stride], "tracked": metas}, arrays
 
     def restore(
         self, meta: dict[str, Any], arrays: dict[str, Any], components: Sequence[Component], open_panes: int
     ) -> None:
         """Each synopsis, and each accumulator."""
         groups = meta["groups"]
-        self._slots, self._stride = self.capacity(open_panes, groups)
+        # The room decides when the share group goes over to the sparse layout, and so the last bits of float sums.
+        self._slots, self._stride = meta["capacity"]
         self.tracked = []
         for i, (component, closed) in enumerate(zip(components, meta["tracked"], strict=True)):
             one = Tracked(component, closed["synopsis"], self._slots, self._stride)

@@ -39,6 +39,10 @@ class Layout(ABC):
         """Keep one more count, which so far is the row count; says its number."""
 
     @abstractmethod
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Free all components but these, which are ascending and begin with 0; numbers[k] becomes k."""
+
+    @abstractmethod
     def scatter(self, slots: Codes, gids: Codes | None, open_panes: int, groups: int) -> Codes:
         """Count rows, and give the cell of each row for `words`."""
 

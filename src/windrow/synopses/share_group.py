@@ -7,7 +7,7 @@ lookups only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -155,6 +155,26 @@ class ShareGroup:
                 self._numbers.append(number)
         return [self._specs.index(spec) for spec in specs]
 
+    def keep_components(self, places: Sequence[int]) -> list[int]:
+        """Free all components but these: places[k] becomes k.
+
+        Gives the value columns that they use, in the order of first use: columns[k] becomes k, and `insert` takes these
+        only from now on.
+        """
+        specs = [self._specs[place] for place in places]
+        used = [self._numbers[place] for place in places]
+        columns = list(dict.fromkeys(spec.column for spec in specs if spec.column is not None))
+        column_of = {old: new for new, old in enumerate(columns)}
+        numbers = sorted({0, *used})
+        number_of = {old: new for new, old in enumerate(numbers)}
+        self._layout.keep(numbers)
+        self._numbers = [number_of[number] for number in used]
+        self._specs = [spec if spec.column is None else replace(spec, column=column_of[spec.column]) for spec in specs]
+        # A column may stay for its count while nobody asks for its smallest or greatest string any more.
+        texts = {spec.column for spec in specs if isinstance(spec.component, MinText | MaxText)}
+        self._ranks = {column_of[column]: ranks for column, ranks in self._ranks.items() if column in texts}
+        return columns
+
     def set_grid(self, grid: Grid) -> None:
         """The edges for rows that come from now on; panes that are open or closed stay as they are."""
         self._open.grid = grid
@@ -250,7 +270,7 @@ class ShareGroup:
                 continue
             column = None if spec.column is None else values[spec.column]
             if column is None or spec.column is None:
-                continue  # nobody looks this component up for now
+                continue  # its value failed: those who look it up are about to be stopped
             if spec.column not in filtered:
                 valid = validity(column)
                 filtered[spec.column] = (valid, cells if valid is None else cells[valid])
@@ -369,6 +389,7 @@ class ShareGroup:
         kept, partials = self._layout.snapshot(self._open.count, self.groups)
         meta = {
             "closed_until": self._closed_until,
+            "expired": self._expired,
             "grid": [list(one) for one in self.grid.progressions],
             "specs": [[spec.component.name, spec.column] for spec in self._specs],
             "numbers": self._numbers,
@@ -388,7 +409,8 @@ class ShareGroup:
         if meta["specs"] != specs:
             raise ValueError(f"the snapshot has components {meta['specs']}, this share group has {specs}")
         self._closed_until = meta["closed_until"]
-        self._expired = 0
+        # It decides when dead groups are purged, and so the order of those that come again.
+        self._expired = meta["expired"]
         self._open.grid = Grid(tuple((step, phase) for step, phase in meta["grid"]))
         self._open.replace(numpy_of(arrays["open"]))
         self.dictionary.restore(within("keys", arrays))

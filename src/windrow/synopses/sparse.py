@@ -96,6 +96,10 @@ class Sparse(Layout):
         self.tracked.append(one)
         return len(self.tracked) - 1
 
+    def keep(self, numbers: Sequence[int]) -> None:
+        """The words of the others go with their `Tracked`."""
+        self.tracked = [self.tracked[number] for number in numbers]
+
     def scatter(self, slots: Codes, gids: Codes | None, open_panes: int, groups: int) -> Codes:
         """One probe of the hash table per row."""
         assert gids is not None, "without keys there is one group, which is dense"

@@ -1,0 +1,219 @@
+"""Snapshots of a running engine: all that future answers depend on, as JSON and Arrow IPC; never pickle.
+
+A snapshot has no plans and no programs. The streams and queries are registered again, in a fresh engine, and get their
+state back here; first everything is checked and built, then it is put in place, so that a refusal changes nothing.
+
+    {"version", "synopsis", "streams": [{"name", "watermark", …,
+        "slices": [{"predicate", "keys", "panes": name of the blob, …}],
+        "queries": [{"name", "slice": index, "window", …, "next_due"}]}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.errors import CheckpointError
+from windrow.language.catalog import Stream
+from windrow.plan.periodic import PeriodicAggregate
+from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.slice import Member, Slice
+
+VERSION = 1
+
+_WATERMARK = ("value", "oldest", "newest")
+_STREAM = ("rows", "late_rows", "batches", "finished")
+_QUERY = ("started", "due", "answered", "seconds")
+_MEMBER = ("since", "next_due")
+
+
+def snapshot_streams(
+    streams: Mapping[str, RunningStream], synopsis: str | None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The state of these streams and their queries: a JSON-able dict, and the panes of each slice as a blob."""
+    blobs: dict[str, bytes] = {}
+    records = [_stream_record(running, blobs) for running in streams.values()]
+    return {"version": VERSION, "synopsis": synopsis, "streams": records}, blobs
+
+
+def restore_streams(
+    streams: Mapping[str, RunningStream], synopsis: str | None, meta: Mapping[str, Any], blobs: Mapping[str, bytes]
+) -> None:
+    """Give registered streams and queries the state of a snapshot, or raise CheckpointError and change nothing."""
+    try:
+        _check_kind(meta, synopsis)
+        _check_names("streams", streams, [record["name"].lower() for record in meta["streams"]])
+        built = [_built(streams[record["name"].lower()], record, blobs) for record in meta["streams"]]
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
+        raise CheckpointError(
+            f"the engine's snapshot is damaged ({type(error).__name__}: {error}); nothing was restored. "
+            "Restore an older one, or start afresh with another checkpoint"
+        ) from error
+    for one in built:
+        one.put_in_place()
+
+
+# ---- out ----------------------------------------------------------------------------------------------------------
+
+
+def _stream_record(running: RunningStream, blobs: dict[str, bytes]) -> dict[str, Any]:
+    """What is known of one stream; its panes are added to the blobs, whose names are good names of files."""
+    slices = []
+    index_of: dict[Slice, int] = {}
+    for index, ((_, predicate, keys), part) in enumerate(running.slices.items()):
+        state, panes = part.snapshot()
+        name = f"slice-{len(blobs):06}"
+        blobs[name] = panes
+        index_of[part] = index
+        slices.append({"predicate": predicate, "keys": list(keys), "panes": name, **state})
+    return {
+        "name": running.stream.name,
+        **_declared(running.stream),
+        "watermark": _values(running.watermark, _WATERMARK),
+        **_values(running, _STREAM),
+        "slices": slices,
+        "queries": [
+            {
+                "name": query.name,
+                "slice": index_of[query.slice],
+                **_asked(query.plan),
+                **_values(query, _QUERY),
+                **_values(query.member, _MEMBER),
+            }
+            for query in running.queries.values()
+        ],
+    }
+
+
+def _declared(stream: Stream) -> dict[str, Any]:
+    """What the state of a stream depends on; LATENESS is not in it: the watermark never goes back, whatever it is."""
+    return {"columns": [[field.name, str(field.type)] for field in stream.schema], "time": stream.time}
+
+
+def _asked(plan: PeriodicAggregate) -> dict[str, Any]:
+    """What the state of a query depends on, besides its slice."""
+    values = [[one.name, None if one.value is None else one.value.sql("cql")] for one in plan.aggregations]
+    return {"window": [plan.window.length, plan.window.offset], "slide": plan.slide, "aggregates": values}
+
+
+def _values(owner: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(owner, name) for name in names}
+
+
+# ---- in -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Restored:
+    """A stream's state, complete, that is not in place yet."""
+
+    running: RunningStream
+    record: Mapping[str, Any]
+    slices: list[Slice]
+    members: list[Member]
+
+    def put_in_place(self) -> None:
+        """Replace all state; nothing here can fail."""
+        running, record = self.running, self.record
+        _assign(running.watermark, record["watermark"], _WATERMARK)
+        _assign(running, record, _STREAM)
+        running.late.clear()
+        keys = [_share_key(running, one) for one in record["slices"]]
+        running.slices = dict(zip(keys, self.slices, strict=True))
+        # Queries that are looked up together are in the order of their registration, which decides how floats round.
+        running.queries = {one["name"]: running.queries[one["name"]] for one in record["queries"]}
+        for query, one, member in zip(running.queries.values(), record["queries"], self.members, strict=True):
+            query.member, query.slice = member, self.slices[one["slice"]]
+            _assign(query, one, _QUERY)
+            query.batches.clear()
+
+
+def _built(running: RunningStream, record: Mapping[str, Any], blobs: Mapping[str, bytes]) -> _Restored:
+    """Check that the stream and its queries are those of the snapshot, and build their slices anew."""
+    name = running.stream.name
+    _check_same(f"stream {name}", {key: record[key] for key in ("columns", "time")}, _declared(running.stream))
+    _check_names(f"queries on stream {name}", running.queries, [one["name"] for one in record["queries"]])
+    for one in record["queries"]:
+        _check_query(running, running.queries[one["name"]], record["slices"][one["slice"]], one)
+    if {one["slice"] for one in record["queries"]} != set(range(len(record["slices"]))):
+        raise ValueError(f"the queries of stream {name} do not use its {len(record['slices'])} slices")
+    slices = []
+    for one in record["slices"]:
+        registered = running.slices[_share_key(running, one)]
+        slices.append(Slice(registered.predicate, registered.keys, registered.synopsis))
+    members = []
+    for one in record["queries"]:
+        query = running.queries[one["name"]]
+        member = Member(query.plan.window, query.plan.slide, query.member.terms)
+        slices[one["slice"]].add(member, None)
+        _assign(member, one, _MEMBER)
+        members.append(member)
+    for part, one in zip(slices, record["slices"], strict=True):
+        part.restore(one, blobs[one["panes"]])
+    kept = (*(record["watermark"][key] for key in _WATERMARK), *(record[key] for key in _STREAM))
+    counted = [one[key] for one in record["queries"] for key in (*_QUERY, *_MEMBER)]
+    for number in (*kept, *counted):
+        if not isinstance(number, int | float | None):
+            raise TypeError(f"a number was expected in the record of stream {name}, found {number!r}")
+    return _Restored(running, record, slices, members)
+
+
+def _share_key(running: RunningStream, record: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    return running.stream.name.lower(), record["predicate"], tuple(record["keys"])
+
+
+def _assign(owner: object, record: Mapping[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        setattr(owner, name, record[name])
+
+
+# ---- refusals -----------------------------------------------------------------------------------------------------
+
+
+def _check_kind(meta: Mapping[str, Any], synopsis: str | None) -> None:
+    if meta["version"] != VERSION:
+        raise CheckpointError(
+            f"the engine's snapshot has version {meta['version']}, and this Windrow reads version {VERSION}; "
+            "use the Windrow that wrote it, or start afresh with another checkpoint"
+        )
+    if meta["synopsis"] != synopsis:
+        raise CheckpointError(
+            f"the engine's snapshot was made with synopsis={meta['synopsis']!r}, and this engine has "
+            f"synopsis={synopsis!r}; use the same"
+        )
+
+
+def _check_names(what: str, registered: Iterable[str], stored: Iterable[str]) -> None:
+    found, wanted = list(registered), list(stored)
+    missing = [name for name in wanted if name not in found]
+    unknown = [name for name in found if name not in wanted]
+    if missing or unknown:
+        told = [f"{', '.join(missing)} must be registered first"] if missing else []
+        told += [f"it does not know {', '.join(unknown)}: register them after it is restored"] if unknown else []
+        raise CheckpointError(
+            f"the {what} are not those of the engine's snapshot, which has {', '.join(wanted) or 'none'}: "
+            f"{'; '.join(told)}. Nothing was restored"
+        )
+    if len(found) != len(wanted):
+        raise ValueError(f"one of the {what} is there twice: {', '.join(wanted)}")
+
+
+def _check_query(
+    running: RunningStream, query: RunningQuery, part: Mapping[str, Any], record: Mapping[str, Any]
+) -> None:
+    _, predicate, keys = query.plan.share_key
+    asked = {"predicate": predicate, "keys": list(keys), **_asked(query.plan)}
+    stored = {key: (part if key in part else record)[key] for key in asked}
+    _check_same(f"query {query.name} on stream {running.stream.name}", stored, asked)
+
+
+def _check_same(what: str, stored: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    for key, value in found.items():
+        if stored[key] != value:
+            raise CheckpointError(
+                f"{what} is not that of the engine's snapshot: its {key} was {stored[key]} there and is {value} now. "
+                "Declare it as it was, or start it afresh under another name. Nothing was restored"
+            )
