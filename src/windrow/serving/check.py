@@ -1,0 +1,75 @@
+"""`windrow check`: every error of a script at once, without Spark and without data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import windrow
+from windrow.serving.script import Loaded, load_file
+
+MANY = 4
+"""Longer lists of names are cut."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One script: what it would register, or what is wrong with it."""
+
+    loaded: Loaded
+    streams: int
+    relations: int
+    queries: int
+    share_groups: int
+
+    @property
+    def good(self) -> bool:
+        """True when every statement can be run."""
+        return not self.loaded.faults
+
+    @property
+    def sentence(self) -> str:
+        """`2 streams, 240 queries in 4 share groups`."""
+        parts = [_count(self.streams, "stream", "streams")]
+        parts += [_count(self.relations, "relation", "relations")] if self.relations else []
+        groups = f" in {_count(self.share_groups, 'share group', 'share groups')}" if self.queries else ""
+        return ", ".join([*parts, _count(self.queries, "query", "queries")]) + groups
+
+    @property
+    def unchecked_lines(self) -> list[str]:
+        """One line for each declaration that failed and that others need."""
+        return [
+            f"not checked: {_count(len(names), 'statement', 'statements')} on {missing}, which is not declared because "
+            f"of the error above: {', '.join(names[:MANY])}" + (f" and {len(names) - MANY} more" * (len(names) > MANY))
+            for missing, names in self.loaded.unchecked.items()
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "file": self.loaded.file,
+            "good": self.good,
+            "streams": self.streams,
+            "relations": self.relations,
+            "queries": self.queries,
+            "share_groups": self.share_groups,
+            "errors": [fault.record() for fault in self.loaded.faults],
+            "not_checked": self.loaded.unchecked,
+        }
+
+
+def check(path: str) -> Checked:
+    """Parse, bind and plan all statements of a script as a run would, in a database that is then forgotten."""
+    db = windrow.connect()
+    return checked(db, load_file(db, path))
+
+
+def checked(db: windrow.Database, loaded: Loaded) -> Checked:
+    """What a loaded script amounts to."""
+    sources = [type(source).__name__ for source in db.catalog]
+    slices = sum(stream["slices"] for stream in db.metrics()["streams"].values())
+    return Checked(loaded, sources.count("Stream"), sources.count("Relation"), len(db.queries()), slices)
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

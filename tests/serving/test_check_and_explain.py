@@ -1,0 +1,119 @@
+"""`windrow check` and `windrow explain`, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from windrow.serving.cli import app
+
+STREAM = "CREATE STREAM s (t BIGINT, k INT, x INT) TIME t;\n"
+GOOD = STREAM + (
+    "CREATE QUERY a AS SELECT SUM(x) AS total FROM s [RANGE 5 SLIDE 1];\n"
+    "CREATE QUERY b AS SELECT MAX(x) AS most FROM s [RANGE 50 SLIDE 10];\n"
+    "CREATE QUERY c AS SELECT k, COUNT(*) AS n FROM s [RANGE 5 SLIDE 1] GROUP BY k;\n"
+)
+BAD = STREAM + "CREATE QUERY a AS SELECT SUM(y) FROM s [RANGE 5 SLIDE 1];\nCREATE STREAM z (t INT) TIME t;\n"
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.cql").write_text(GOOD)
+    (tmp_path / "bad.cql").write_text(BAD)
+    return tmp_path
+
+
+def call(*arguments: str, stdin: str | None = None):  # type: ignore[no-untyped-def]
+    return CliRunner().invoke(app, arguments, input=stdin)
+
+
+def test_a_good_script_is_counted(at: Path) -> None:
+    result = call("check", "good.cql")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        0, "good.cql: 1 stream, 3 queries in 2 share groups\n", ""
+    )  # fmt: skip
+
+
+def test_errors_are_shown_with_line_and_caret(at: Path) -> None:
+    result = call("check", "bad.cql")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: bad.cql:2:30: unknown column y; there are t, k, x\n"
+        "  2 | CREATE QUERY a AS SELECT SUM(y) FROM s [RANGE 5 SLIDE 1];\n"
+        "    |                              ^\n"
+        "error: bad.cql:3:30: the time column t of stream z must be TIMESTAMP or BIGINT, but is INTEGER\n"
+        "  3 | CREATE STREAM z (t INT) TIME t;\n"
+        "    |                              ^\n"
+        "bad.cql: 2 errors\n"
+    )
+
+
+def test_queries_on_a_failed_stream_are_told_once(at: Path) -> None:
+    queries = "".join(f"CREATE QUERY q{i} AS SELECT SUM(x) FROM s [RANGE 5 SLIDE 1];\n" for i in range(9))
+    result = call("check", "-", stdin=STREAM.replace("TIME t", "TIME nope") + queries)
+    assert result.stderr.count("error:") == 1
+    assert (
+        "<stdin>: not checked: 9 statements on s, which is not declared because of the error above: q0, q1, q2, q3 and "
+        "5 more\n" in result.stderr
+    )
+
+
+def test_several_scripts_are_checked_apart(at: Path) -> None:
+    result = call("check", "good.cql", "missing.cql", "good.cql")
+    assert result.exit_code == 2
+    assert result.stdout.count("3 queries in 2 share groups") == 2
+    assert result.stderr.startswith("error: there is no script missing.cql;")
+
+
+def test_check_for_machines(at: Path) -> None:
+    result = call("check", "--json", "good.cql", "bad.cql")
+    record = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr, record["good"]) == (2, "", False)
+    good, bad = record["scripts"]
+    assert good == {
+        "file": "good.cql", "good": True, "streams": 1, "relations": 0, "queries": 3, "share_groups": 2, "errors": [],
+        "not_checked": {},
+    }  # fmt: skip
+    assert bad["errors"][0] == {
+        "type": "BindError", "message": "unknown column y; there are t, k, x", "line": 2, "column": 30
+    }  # fmt: skip
+
+
+def test_quiet_says_nothing_about_a_good_script(at: Path) -> None:
+    result = call("check", "-q", "good.cql")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_what_the_engine_cannot_run_is_an_error_at_its_place(at: Path) -> None:
+    result = call("check", "-", stdin=STREAM + "CREATE QUERY m AS SELECT MEDIAN(x) FROM s [RANGE 5 SLIDE 1];")
+    assert result.exit_code == 2
+    assert "error: <stdin>:2:26: MEDIAN cannot be run by the engine yet" in result.stderr
+
+
+def test_explain_of_one_query_is_its_plan(at: Path) -> None:
+    result = call("explain", "good.cql", "B")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("output  every 10")
+    assert "shared: 2 queries use these panes (rule SS1): a, b" in result.stdout
+
+
+def test_explain_of_all_names_each(at: Path) -> None:
+    text = call("explain", "good.cql").stdout
+    assert [line for line in text.splitlines() if line.startswith("──")] == ["── a ──", "── b ──", "── c ──"]
+    assert set(json.loads(call("explain", "good.cql", "--format", "json").stdout)) == {"a", "b", "c"}
+    assert call("explain", "good.cql", "a", "--format", "mermaid").stdout.startswith("graph BT")
+
+
+def test_explain_of_an_unknown_query_suggests(at: Path) -> None:
+    result = call("explain", "good.cql", "bb")
+    assert (result.exit_code, result.stderr) == (2, "error: the script has no query bb; did you mean b?\n")
+
+
+def test_explain_of_a_bad_script_tells_its_errors(at: Path) -> None:
+    result = call("explain", "bad.cql")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("error:") == 2
