@@ -1,18 +1,26 @@
-# Two commands: `make test` proves everything, `make bench` measures it. Both build their own environment in .venv.
+# Two commands: `make demo` shows what Windrow does, on a local Spark; `make test` proves everything.
+# Both build their own environment in .venv, and bring Java if the machine has none.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: test test-long check lint types layers format bench lock clean
+.PHONY: demo test test-long soak check lint types layers format bench bench-spark lock clean
 .DEFAULT_GOAL := test
 
-$(READY): pyproject.toml requirements.lock
+$(READY): pyproject.toml requirements.lock requirements-java.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Windrow needs Python 3.10 or newer, found " + sys.version.split()[0]) if sys.version_info < (3, 10) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the packages of requirements.lock; Spark is large, the first time takes some minutes"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m windrow.pipeline.java >/dev/null 2>&1 || \
+	  { echo "no Java 17+ here: bringing one"; \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-java.lock; }
 	@touch $@
+
+demo: $(READY) ## 240 queries over a simulated packet stream, on a local Spark
+	@$(BIN)/windrow demo
 
 test: check ## everything that must be true, in a few minutes
 	$(BIN)/python -m pytest -n auto
@@ -35,6 +43,12 @@ layers: $(READY)
 format: $(READY) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+soak: $(READY) ## half an hour of live input: memory, threads and files stay flat
+	WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest tests/pipeline/test_soak.py
+
+bench-spark: $(READY) ## benchmarks/spark_pipeline: table and plot
+	$(BIN)/python -m benchmarks.spark_pipeline
 
 bench: $(READY) ## benchmarks/many_queries: table and plot
 	$(BIN)/python -m benchmarks.many_queries

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
 from windrow.engine import Engine
-from windrow.errors import CatalogError, InputError, StateError, SyntaxError, UnsupportedError
+from windrow.errors import BindError, CatalogError, InputError, SinkError, StateError, SyntaxError, UnsupportedError
 from windrow.language import nodes
 from windrow.language.arguments import expect_text, expect_whole_number
 from windrow.language.binder import bind
@@ -21,16 +23,30 @@ from windrow.language.positions import position
 from windrow.plan.build import build
 from windrow.plan.explain import explain
 from windrow.plan.periodic import periodic_aggregate
+from windrow.progress import OnProgress, Summary
 from windrow.query import Query
+from windrow.running import RunningQuery
+
+if TYPE_CHECKING:
+    from windrow.pipeline.control import Control
+    from windrow.pipeline.launch import Wanted
+    from windrow.pipeline.sinks import SinkSpec
 
 _EPOCH = datetime(1970, 1, 1)
-_READING = "reading external formats (USING, OPTIONS)"
-_WRITING = "writing external formats (INTO, OPTIONS)"
 _Kind = TypeVar("_Kind", Stream, Relation, Query)
 
 
-def connect() -> Database:
+def connect(
+    *,
+    master: str | None = None,
+    spark: Any = None,
+    settings: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
+) -> Database:
     """A new, empty database in this process.
+
+    Spark is started when a run first needs it: on this machine, or on `master` (a Spark master URL), with `settings`
+    (Spark's own, spark.…), its messages in the file `log`. Or give a SparkSession of your own.
 
     >>> import pyarrow as pa, windrow
     >>> db = windrow.connect()
@@ -41,17 +57,46 @@ def connect() -> Database:
     >>> q.answers().to_pylist()
     [{'_time': 5, 'total': 3}, {'_time': 10, 'total': 3}, {'_time': 15, 'total': 3}]
     """
-    return Database()
+    return Database(master=master, spark=spark, settings=settings, log=log)
 
 
 class Database:
     """Streams, relations and queries of one process; its methods may be called from several threads, in turns."""
 
-    def __init__(self, *, synopsis: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        synopsis: str | None = None,
+        master: str | None = None,
+        spark: Any = None,
+        settings: Mapping[str, str] | None = None,
+        log: str | Path | None = None,
+    ) -> None:
         self._turn = RLock()
         self.catalog = Catalog()
         self._engine = Engine(synopsis)
+        self._frames: dict[str, Any] = {}
+        """Streams that are Spark DataFrames of the user."""
         self._queries: dict[str, Query] = {}
+        self._into: dict[str, SinkSpec] = {}
+        """Where the queries with INTO write."""
+        self._relations: dict[str, pa.Table] = {}
+        self._session = {"master": master, "spark": spark, "settings": settings, "log": log}
+        self._control: Control | None = None
+
+    @property
+    def _spark(self) -> Control:
+        """The way to Spark, which is only imported when it is needed."""
+        if self._control is None:
+            from windrow.pipeline.control import Control, Home
+
+            home = Home(self.catalog, self._turn, self._frames, lambda: self._engine, self._wanted, self._attach)
+            self._control = Control(home, **self._session)
+        return self._control
+
+    @property
+    def _running(self) -> bool:
+        return self._control is not None and self._control.active
 
     # ---- declarations ---------------------------------------------------------------------------------------------
 
@@ -70,16 +115,26 @@ class Database:
     def stream(
         self,
         name: str,
-        schema: pa.Schema,
+        schema: Any,
         *,
         time: str,
         sequence: str | None = None,
         lateness: int | str | timedelta = 0,
     ) -> None:
-        """Declare a stream for pushed data; lateness in ticks, as text such as '2 seconds', or as a timedelta."""
-        stream = stream_from_schema(name, schema, time=time, sequence=sequence, lateness=lateness)
+        """Declare a stream: a pyarrow.Schema for pushed data, or a Spark DataFrame that a run reads.
+
+        Lateness is in ticks, a text such as '2 seconds', or a timedelta.
+        """
+        if hasattr(schema, "isStreaming"):
+            from windrow.pipeline.sources import stream_from_frame
+
+            stream = stream_from_frame(name, schema, time=time, sequence=sequence, lateness=lateness)
+        else:
+            stream = stream_from_schema(name, schema, time=time, sequence=sequence, lateness=lateness)
         with self._turn:
             self._add_stream(stream)
+            if hasattr(schema, "isStreaming"):
+                self._frames[name.lower()] = schema
 
     def query(self, text: str, *, name: str | None = None) -> Query:
         """Register a persistent query; it is answered from the next due time on."""
@@ -96,31 +151,136 @@ class Database:
         """Drop a query: its answers so far stay readable, its share of the state is freed."""
         with self._turn:
             query = self._find(name, Query)
-            self._engine.drop_query(query.running)
+            if self._running:
+                self._spark.drop(query.name)
+            else:
+                self._engine.drop_query(query.running)
             del self._queries[name.lower()]
+            self._into.pop(name.lower(), None)
 
     def queries(self) -> list[Query]:
         """The registered queries, in the order of their registration."""
         with self._turn:
             return list(self._queries.values())
 
+    # ---- runs on Spark --------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        checkpoint: str | Path | None = None,
+        output: str | Path | None = None,
+        format: str = "parquet",
+        finish: bool = True,
+        progress: OnProgress | None = None,
+    ) -> Summary:
+        """Replay: read every source to its end, and answer every query exactly at its due times.
+
+        With `checkpoint` (a directory) a run that was interrupted goes on where it was. With `output` (a directory)
+        answers of queries without INTO are written to output/<query>, as parquet, csv or json; else they stay in
+        `query.answers()`. `finish=False` leaves the last windows open for a later run.
+        """
+        from windrow.pipeline.launch import Request
+
+        request = Request(checkpoint, output, format, None, progress)
+        return self._spark.replay(request, finish=finish)
+
+    def start(
+        self,
+        trigger: str = "1 second",
+        *,
+        checkpoint: str | Path | None = None,
+        output: str | Path | None = None,
+        format: str = "parquet",
+        progress: OnProgress | None = None,
+    ) -> None:
+        """Live: take in what arrives, every `trigger`; queries can be added, dropped and read while it runs."""
+        from windrow.pipeline.launch import Request
+
+        expect_text(trigger, "the trigger of start")
+        self._spark.start(Request(checkpoint, output, format, trigger, progress))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for a live run to end by itself (then True); what goes wrong in it is raised here."""
+        return self._spark.wait(timeout)
+
+    def stop(self) -> Summary:
+        """End a live run cleanly: what was taken in is answered as far as it is due, written and checkpointed."""
+        return self._spark.stop()
+
+    def sql_view(self, query: str | Query) -> Any:
+        """The latest answer of a query as a Spark temporary view of its name; a run keeps it up to date.
+
+        Gives the DataFrame of that moment.
+        """
+        with self._turn:
+            found = query if isinstance(query, Query) else self._find(query, Query)
+            return self._spark.view(found.name, found.running)
+
+    def relation(self, name: str) -> pa.Table:
+        """The rows of a relation; those of one with a source are read when they are first asked for."""
+        with self._turn:
+            declared = self._find(name, Relation)
+            rows = self._relations.get(declared.name.lower())
+            if rows is None:
+                rows = declared.schema.empty_table()
+                if declared.format is not None:
+                    rows = self._spark.read_relation(declared)
+                self._relations[declared.name.lower()] = rows
+            return rows
+
+    def close(self) -> None:
+        """Stop a run, and the Spark that was started for it."""
+        if self._control is not None:
+            self._control.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _wanted(self) -> list[Wanted]:
+        """The registered queries, for a run."""
+        from windrow.pipeline.launch import Wanted
+
+        return [Wanted(one.name, one.text, self._into.get(name), one.running) for name, one in self._queries.items()]
+
+    def _attach(self, engine: Engine, queries: Mapping[str, RunningQuery]) -> None:
+        """Go on with the engine of a run that was recovered from its checkpoint."""
+        self._engine = engine
+        for name, query in self._queries.items():
+            query.attach(engine, queries[name])
+
     # ---- data -----------------------------------------------------------------------------------------------------
 
     def push(self, stream: str, data: Any) -> None:
         """Feed a batch (pyarrow Table or RecordBatch); all of it is taken in or, with an InputError, nothing."""
         with self._turn:
-            self._engine.push(self._find(stream, Stream).name, data)
+            declared = self._find(stream, Stream)
+            self._check_ours(declared)
+            self._engine.push(declared.name, data)
 
     def advance(self, stream: str, time: int | datetime) -> None:
         """A heartbeat: everything up to `time` has arrived."""
         with self._turn:
             declared = self._find(stream, Stream)
+            self._check_ours(declared)
             self._engine.advance(declared.name, _tick(declared, time))
 
     def finish(self) -> None:
         """The end of all inputs: the last answers are given, and no more data are taken."""
         with self._turn:
+            if self._running:
+                raise StateError("a run is going on; end it with db.stop()")
             self._engine.finish()
+
+    def _check_ours(self, stream: Stream) -> None:
+        if self._running:
+            raise StateError(
+                f"a run is going on, and its checkpoint would know nothing of what is pushed into stream "
+                f"{stream.name}; stop the run first with db.stop()"
+            )
 
     def late(self, stream: str, *, take: bool = False) -> pa.Table:
         """The rows that came at or below the watermark and are in no answer; `take` also forgets them here."""
@@ -182,17 +342,13 @@ class Database:
     def _statement(self, statement: exp.Expr) -> Any:
         match statement:
             case nodes.CreateStream():
-                stream = stream_from_node(statement)
-                _refuse_external(statement, _READING, "leave USING and OPTIONS out and push the data with db.push(…)")
-                return self._add_stream(stream)
+                return self._add_stream(stream_from_node(statement))
             case nodes.CreateRelation():
                 relation = relation_from_node(statement)
-                _refuse_external(statement, _READING, "leave USING and OPTIONS out")
                 self._check_free(relation.name, Relation)
                 return self.catalog.add(relation)
             case nodes.CreateQuery():
-                _refuse_external(statement, _WRITING, "leave INTO and OPTIONS out and read the query's answers()")
-                return self._add_query(statement.this.name, statement.expression)
+                return self._add_query(statement.this.name, statement.expression, _into(statement))
             case nodes.DropObject():
                 return self._drop(statement)
             case nodes.ShowObjects():
@@ -209,10 +365,12 @@ class Database:
 
     def _add_stream(self, stream: Stream) -> None:
         self._check_free(stream.name, Stream)
+        if self._running:
+            raise StateError(f"a run is going on; stop it with db.stop() before you declare stream {stream.name}")
         self.catalog.add(stream)
         self._engine.add_stream(stream)
 
-    def _add_query(self, name: str, text: str | exp.Expr) -> Query:
+    def _add_query(self, name: str, text: str | exp.Expr, into: SinkSpec | None = None) -> Query:
         self._check_free(name, Query)
         bound = bind(text, self.catalog)
         plan = build(bound)
@@ -222,8 +380,11 @@ class Database:
                 f"stream {periodic.stream.name} has ended (finish was called), so query {name} would get no answers; "
                 "register queries before finish"
             )
-        running = self._engine.add_query(name, periodic)
+        register = self._spark.add if self._running else None
+        running = register(name, bound.text, into) if register else self._engine.add_query(name, periodic)
         query = self._queries[name.lower()] = Query(bound, plan, running, self._engine, self._turn)
+        if into is not None:
+            self._into[name.lower()] = into
         return query
 
     def _explain(self, bound: BoundQuery, format_: str | None) -> str:
@@ -259,12 +420,20 @@ class Database:
         return pa.Table.from_pylist(rows, pa.schema([("name", "string"), ("columns", "string")]))
 
 
-def _refuse_external(statement: exp.Expr, what: str, instead: str) -> None:
-    """USING, INTO and OPTIONS are part of the language, but nothing here would act on them."""
-    found = [statement.args.get("format"), *(statement.args.get("options") or ())]
-    for place in filter(None, found):
+def _into(statement: exp.Expr) -> SinkSpec | None:
+    """INTO format OPTIONS (…); an error points at the format."""
+    place = statement.args.get("format")
+    if place is None:
+        return None
+    from windrow.pipeline.sinks import sink_spec
+
+    try:
+        return sink_spec(
+            place.name, {one.this.name: one.expression.name for one in statement.args.get("options") or ()}
+        )
+    except SinkError as error:
         line, column = position(place)
-        raise UnsupportedError(f"{what} is not available yet; {instead}", line=line, column=column)
+        raise BindError(str(error), line=line, column=column) from None
 
 
 def _tick(stream: Stream, time: int | datetime) -> int:

@@ -1,4 +1,4 @@
-"""A disk that fails at a chosen operation: it takes the place of the `os` module in windrow.pipeline.durable.
+"""A disk that fails at a chosen operation: it takes the place of the `os` module in modules that write.
 
 Every operation that changes something is counted. At the chosen one the process "dies" (a Crash, which no code may
 catch for good), or the operation fails with an OSError. After a death, `power_failure` also takes away everything that
@@ -59,7 +59,8 @@ class FaultyDisk:
 
     def close(self, descriptor: int) -> None:
         """Closes a file; the kernel does it for a dead process, too."""
-        self._paths.pop(descriptor, None)
+        if self._paths.pop(descriptor, None) is None and self.dead:
+            return  # closed with the process; the number may be somebody else's by now
         os.close(descriptor)
 
     def writev(self, descriptor: int, chunks: Sequence[memoryview]) -> int:
@@ -78,7 +79,7 @@ class FaultyDisk:
         """What was written to this file, or the names in this directory, are safe from now on."""
         self._step()
         # The real sync is left out: it makes no difference that a process can see, and takes most of the time.
-        path = self._paths[descriptor]
+        path = self._paths.get(descriptor, Path())  # a file that was not opened through here is not watched
         self._unsynced.discard(path)
         self._undo = [(place, undo) for place, undo in self._undo if place != path]
 

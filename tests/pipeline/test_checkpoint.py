@@ -425,6 +425,12 @@ def test_no_permission_is_refused(open_to_all: Path) -> None:
             one.chmod(0o755 if one.is_dir() else 0o644)
 
 
+def test_a_refusal_leaves_the_lock_file_of_a_killed_process(filled: Path) -> None:
+    (filled / "lock").write_text("999999999")
+    (filled / "journal" / "000000000003.arrow").unlink()
+    refused(filled, "missing")
+
+
 def test_a_refusal_makes_no_lock_file(filled: Path) -> None:
     (filled / "lock").unlink()
     (filled / "journal" / "000000000003.arrow").unlink()

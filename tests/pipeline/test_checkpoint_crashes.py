@@ -113,6 +113,7 @@ def test_killed_in_front_of_every_operation(
             found = recovered(checkpoint)
             assert found in (run.certain, run.attempted), f"killed in front of operation {at}"
             outcomes.add(found == run.certain)
+            compact(checkpoint, found)  # under the same temporary name, if it was killed in a compaction
             append(checkpoint, 7)
             compact(checkpoint, [*found, 7])
             append(checkpoint, 8)

@@ -1,0 +1,213 @@
+"""A database's way to Spark: the session, the one run that may be going on, and views of the latest answers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.engine import Engine
+from windrow.errors import SetupError, StateError
+from windrow.language.catalog import Catalog, Relation, Stream
+from windrow.pipeline.definitions import QueryDefinition
+from windrow.pipeline.host import Host
+from windrow.pipeline.launch import Launched, Request, Wanted, launch
+from windrow.pipeline.package import missing, ship
+from windrow.pipeline.session import start_session, stop_session
+from windrow.pipeline.sinks import SinkSpec
+from windrow.pipeline.sources import open_source, read_relation
+from windrow.progress import Progress, Summary
+from windrow.running import RunningQuery
+
+
+@dataclass(frozen=True)
+class Home:
+    """What a run needs of the database that it belongs to."""
+
+    catalog: Catalog
+    turn: RLock
+    frames: dict[str, Any]
+    engine: Callable[[], Engine]
+    wanted: Callable[[], list[Wanted]]
+    """The registered queries."""
+    attach: Callable[[Engine, Mapping[str, RunningQuery]], None]
+    """Go on with the engine of a recovered run."""
+
+
+class Control:
+    """Starts Spark when it is first needed; runs, one at a time."""
+
+    def __init__(
+        self,
+        home: Home,
+        *,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        log: str | Path | None = None,
+    ) -> None:
+        self._home = home
+        self._given = spark
+        self._spark = spark
+        self._shipped = False
+        self._master, self._settings, self._log = master, settings, log
+        self._launched: Launched | None = None
+        self._earlier: Host | None = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._views: dict[str, RunningQuery] = {}
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; a local one is started unless one was given."""
+        if self._spark is None:
+            log = None if self._log is None else Path(self._log)
+            self._spark = start_session(self._master, self._settings, log)
+        if not self._shipped:
+            if ship(self._spark) is not None:
+                lacking = missing(self._spark)
+                if lacking is not None:
+                    raise SetupError(lacking)
+            self._shipped = True
+        return self._spark
+
+    # ---- runs -----------------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        """Whether a run is going on."""
+        return self._launched is not None
+
+    def replay(self, request: Request, *, finish: bool) -> Summary:
+        """Read every source to its end; Ctrl-C stops cleanly, so that a checkpointed run can go on later."""
+        launched = self._launch(request)
+        ended = False
+        try:
+            launched.run.start()
+            launched.run.wait()
+            ended = True
+        except KeyboardInterrupt:
+            self._close(finish=False)
+            raise
+        finally:
+            if not ended and self.active:
+                self._close(finish=False, failed=True)
+        return self._close(finish=finish)
+
+    def start(self, request: Request) -> None:
+        """Begin a live run."""
+        launched = self._launch(request)
+        try:
+            launched.run.start()
+        except BaseException:
+            self._close(finish=False, failed=True)
+            raise
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for a live run to end by itself or fail."""
+        try:
+            return self._going().run.wait(timeout)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            self._close(finish=False, failed=True)
+            raise
+
+    def stop(self) -> Summary:
+        """End a live run cleanly."""
+        run = self._going().run
+        try:
+            run.wait(0.0)  # what went wrong is raised here, not swallowed
+        except BaseException:
+            self._close(finish=False, failed=True)
+            raise
+        return self._close(finish=False)
+
+    def progress(self) -> Progress:
+        """How far the run has come."""
+        return self._going().run.progress()
+
+    def _going(self) -> Launched:
+        if self._launched is None:
+            raise StateError("no run is going on; start one with db.start(…)")
+        return self._launched
+
+    def _launch(self, request: Request) -> Launched:
+        if self._launched is not None:
+            raise StateError("a run is going on already; stop it first with db.stop()")
+        if request.progress is not None and self._spark is None:
+            request.progress(Progress("starting Spark"))
+        home, spark = self._home, self.spark
+        with home.turn:
+            if self._scratch is None:
+                self._scratch = tempfile.TemporaryDirectory(prefix="windrow-", ignore_cleanup_errors=True)
+            launched = launch(
+                spark, home.engine(), home.catalog, home.frames, home.wanted(), home.turn, Path(self._scratch.name),
+                self._earlier, request, self._refresh_views,
+            )  # fmt: skip
+            launched.host.catalog = home.catalog
+            running = {name: hosted.running for name, hosted in launched.host.queries.items()}
+            home.attach(launched.host.engine, running)
+            self._launched = launched
+        return launched
+
+    def _close(self, *, finish: bool, failed: bool = False) -> Summary:
+        launched, self._launched = self._going(), None
+        launched.run.close(finish=finish, failed=failed)
+        self._earlier = launched.host
+        return launched.run.summary(
+            ended=launched.host.finished,
+            resumed=tuple(launched.found.resumed),
+            afresh=tuple(launched.found.afresh),
+        )
+
+    # ---- while it runs --------------------------------------------------------------------------------------------
+
+    def add(self, name: str, text: str, into: SinkSpec | None) -> RunningQuery:
+        """Register a query in the run that goes on."""
+        launched = self._going()
+        return launched.host.add(QueryDefinition(name, text, launched.outputs.resolve(name, into)))
+
+    def drop(self, name: str) -> None:
+        """Drop a query of the run that goes on."""
+        self._going().host.drop(name)
+
+    # ---- what else Spark gives ------------------------------------------------------------------------------------
+
+    def view(self, name: str, running: RunningQuery) -> DataFrame:
+        """The latest answer as a temporary view, which follows the run."""
+        self._views[name] = running
+        return self._refresh(name)
+
+    def _refresh_views(self) -> None:
+        for name in self._views:
+            self._refresh(name)
+
+    def _refresh(self, name: str) -> DataFrame:
+        frame = self.spark.createDataFrame(self._views[name].newest())
+        frame.createOrReplaceTempView(f"`{name.replace('`', '``')}`")
+        return frame
+
+    def read_relation(self, relation: Relation) -> pa.Table:
+        """The rows of a relation with a source."""
+        return read_relation(self.spark, relation)
+
+    def describe(self, stream: Stream) -> str:
+        """Which scan a stream gets, and why."""
+        return open_source(self.spark, stream, self._home.frames.get(stream.name.lower())).why
+
+    def close(self) -> None:
+        """Stop the run, and Spark if it was started here."""
+        if self._launched is not None:
+            self._close(finish=False)
+        if self._spark is not None and self._given is None:
+            stop_session(self._spark)
+            self._spark = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None

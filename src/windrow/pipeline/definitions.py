@@ -1,0 +1,82 @@
+"""What a checkpoint remembers of streams and queries, as JSON: enough to register them again, and to see changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from windrow.errors import Error
+from windrow.language import types
+from windrow.language.catalog import Column, Stream
+from windrow.language.parse import parse_one
+from windrow.pipeline.sinks import SinkSpec
+
+
+@dataclass(frozen=True)
+class QueryDefinition:
+    """A registered query: its text, and where its answers go (None: they stay with its handle)."""
+
+    name: str
+    text: str
+    sink: SinkSpec | None = None
+
+    @property
+    def meaning(self) -> str:
+        """The text without its layout: two definitions with the same meaning are the same query."""
+        try:
+            return parse_one(self.text).sql("cql")
+        except Error:
+            return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """For the checkpoint: without options that may be secrets, which `with_secrets` brings back."""
+        return {"name": self.name, "text": self.text, "sink": _without_secrets(self.sink)}
+
+    def writes_like(self, other: QueryDefinition) -> bool:
+        """Whether the answers go to the same place."""
+        return _without_secrets(self.sink) == _without_secrets(other.sink)
+
+    def with_secrets(self, current: QueryDefinition | None) -> QueryDefinition:
+        """The same query with the options that today's script has for the same sink."""
+        return self if current is None or not self.writes_like(current) else replace(self, sink=current.sink)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> QueryDefinition:
+        """From the checkpoint."""
+        sink = record["sink"]
+        return cls(record["name"], record["text"], None if sink is None else SinkSpec.from_json(sink))
+
+
+_SECRET = re.compile(r"pass|secret|token|jaas|credential|(^|[._])key$|private", re.IGNORECASE)
+
+
+def _without_secrets(sink: SinkSpec | None) -> dict[str, Any] | None:
+    if sink is None:
+        return None
+    return SinkSpec(sink.format, {k: v for k, v in sink.options.items() if not _SECRET.search(k)}).to_json()
+
+
+def stream_to_json(stream: Stream) -> dict[str, Any]:
+    """For the checkpoint; options may hold secrets (passwords of brokers) and are not written."""
+    return {
+        "name": stream.name,
+        "columns": [[column.name, types.type_name(column.type)] for column in stream.columns],
+        "time": stream.time,
+        "sequence": stream.sequence,
+        "lateness": stream.lateness,
+        "format": stream.format,
+    }
+
+
+def stream_from_json(record: Mapping[str, Any]) -> Stream:
+    """From the checkpoint."""
+    columns = tuple(
+        Column(name, types.canonical(exp.DataType.build(kind, dialect="cql"))) for name, kind in record["columns"]
+    )
+    return Stream(
+        record["name"], columns, record["time"], record["sequence"], record["lateness"], record["format"]
+    )  # fmt: skip

@@ -1,0 +1,354 @@
+"""The host: an engine whose every step is durable before it takes effect. It knows nothing of Spark.
+
+    sliced batch ─► journal ─► engine ─► answers ─► sinks          now and then: sinks ─► snapshot, journal starts anew
+
+The engine is deterministic, so a journal replayed on the last snapshot gives the same state and the same answers. The
+journal also says at which steps answers were handed to the sinks, and a sink writes a step once, however often it is
+asked to. So a run that is killed at any moment loses nothing and writes nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from windrow.engine import Engine
+from windrow.errors import CheckpointError, QueryError
+from windrow.job import Job
+from windrow.language.binder import bind
+from windrow.language.catalog import Catalog, Stream
+from windrow.parallel import each
+from windrow.pipeline.checkpoint import Checkpoint
+from windrow.pipeline.definitions import QueryDefinition, stream_from_json, stream_to_json
+from windrow.pipeline.sinks import Sink
+from windrow.plan.build import build
+from windrow.plan.periodic import periodic_aggregate
+from windrow.running import RunningQuery
+from windrow.sliced import Sliced, unpack
+
+VERSION = 1
+
+
+@dataclass(eq=False)
+class Hosted:
+    """A query of the run; without a sink its answers stay with its handle."""
+
+    definition: QueryDefinition
+    running: RunningQuery
+    sink: Sink | None = None
+    location: str | None = None
+    """Where its answers go, for people."""
+
+
+class Outputs(Protocol):
+    """Opens sinks; `fresh` ones must not find answers of somebody else."""
+
+    def open(self, definition: QueryDefinition, schema: pa.Schema, *, fresh: bool) -> Sink:
+        """The sink of a query that has one."""
+
+    def open_late(self, stream: Stream) -> Sink | None:
+        """Where late rows go; None: they stay in memory."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Where a stream comes from: what the source was, and the folder of Spark's offsets."""
+
+    fingerprint: str
+    folder: str
+
+
+class Host:
+    """One engine, its journal and its sinks. All methods are called in turns, under the database's lock."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        checkpoint: Checkpoint | None,
+        outputs: Outputs,
+    ) -> None:
+        self.engine = engine
+        self.catalog = catalog
+        self.checkpoint = checkpoint
+        self._outputs = outputs
+        self.queries: dict[str, Hosted] = {}
+        self.done: dict[str, int] = {}
+        """The last micro-batch of each stream that is taken in."""
+        self.intakes: dict[str, Intake] = {}
+        self.finished = False
+        self.step = 0
+        self.phases: dict[str, float] = {}
+        self._late: dict[str, Sink] = {}
+        self._jobs: dict[str, tuple[object, Job]] = {}
+        self._recovering = False
+        self._current: Mapping[str, QueryDefinition] = {}
+
+    # ---- what is registered ---------------------------------------------------------------------------------------
+
+    def adopt(self, definition: QueryDefinition, running: RunningQuery) -> None:
+        """A query that is in the engine already."""
+        self.queries[definition.name.lower()] = Hosted(definition, running)
+
+    def open_sinks(self, *, fresh: bool = True) -> None:
+        """Open the sinks of all queries that have none open yet."""
+        for hosted in self.queries.values():
+            if hosted.sink is None and hosted.definition.sink is not None:
+                hosted.sink = self._outputs.open(
+                    hosted.definition, hosted.running.rows.schema, fresh=fresh and not self._recovering
+                )
+                hosted.location = hosted.sink.location
+
+    def job(self, stream: str) -> Job:
+        """What workers must do for this stream; made anew when its queries or panes have changed."""
+        slices = self.engine.streams[stream.lower()].slices.values()
+        version = tuple(
+            (id(part), part.begin, part.group.grid, tuple(map(id, part.members)))
+            for part in slices
+            if part.group is not None
+        )
+        known = self._jobs.get(stream)
+        if known is None or known[0] != version:
+            known = self._jobs[stream] = version, self.engine.job(stream)
+        return known[1]
+
+    def watermark(self, stream: str) -> int | None:
+        """Rows at or before this are late."""
+        return self.engine.streams[stream.lower()].watermark.value
+
+    # ---- events: journaled, then applied --------------------------------------------------------------------------
+
+    def take(self, stream: str, batch: int, table: pa.Table, *, flush: bool) -> Sliced:
+        """One micro-batch, as the workers have sliced it; an InputError leaves everything as it was."""
+        sliced = unpack(table)
+        if sliced.oldest is not None and sliced.newest is not None:
+            self.engine.check(stream, sliced.oldest, sliced.newest)
+        flush = flush or self._worth_compacting
+        self._commit({"kind": "batch", "stream": stream, "batch": batch, "flush": flush}, table, sliced)
+        return sliced
+
+    def add(self, definition: QueryDefinition) -> RunningQuery:
+        """A query is registered while the run goes on."""
+        self._plan(definition)  # whatever is wrong with it is said before it is written down
+        self._current = {**self._current, definition.name.lower(): definition}
+        self._commit({"kind": "query", "query": definition.to_json()})
+        return self.queries[definition.name.lower()].running
+
+    def drop(self, name: str) -> None:
+        """A query is dropped; its answers so far are written first."""
+        self._commit({"kind": "drop", "name": name, "flush": True})
+
+    def finish(self, streams: Iterable[str]) -> None:
+        """The end of these streams."""
+        self._commit({"kind": "finish", "streams": list(streams), "flush": True})
+
+    def flush(self) -> None:
+        """Hand all answers to the sinks."""
+        self._commit({"kind": "flush", "flush": True})
+
+    @property
+    def _worth_compacting(self) -> bool:
+        return self.checkpoint is not None and self.checkpoint.worth_compacting
+
+    def _commit(self, event: Mapping[str, Any], table: pa.Table | None = None, sliced: Sliced | None = None) -> None:
+        compact = self._worth_compacting
+        began = perf_counter()
+        if self.checkpoint is not None:
+            self.step = self.checkpoint.append(event, table)
+        else:
+            self.step += 1
+        self.spend("journal", began)
+        self._apply(self.step, event, table, sliced)
+        if compact:
+            self.compact()
+
+    def _apply(
+        self, step: int, event: Mapping[str, Any], table: pa.Table | None = None, sliced: Sliced | None = None
+    ) -> None:
+        """What an event does, now or when the journal is replayed."""
+        match event["kind"]:
+            case "batch":
+                self._absorb(event, table, sliced)
+            case "query":
+                self.register(self._definition(event["query"]))
+                self.open_sinks()
+            case "finish":
+                self._answering(lambda: self.engine.finish(event["streams"]))
+                self.finished = all(running.finished for running in self.engine.streams.values())
+        if event.get("flush"):
+            self._write_out(step)
+        if event["kind"] == "drop":
+            self.forget(event["name"])
+
+    def _absorb(self, event: Mapping[str, Any], table: pa.Table | None, sliced: Sliced | None) -> None:
+        stream = event["stream"]
+        if sliced is None:
+            assert table is not None
+            sliced = unpack(table)
+        job = self.job(stream)
+        self._answering(lambda: self.engine.absorb(stream, job, sliced))
+        self.done[stream] = event["batch"]
+
+    def _answering(self, work: Callable[[], None]) -> None:
+        """A query that cannot go on is stopped, with its error on its handle; the run goes on without it."""
+        began = perf_counter()
+        try:
+            work()
+        except QueryError:
+            pass
+        finally:
+            self.spend("answers", began)
+
+    def register(self, definition: QueryDefinition) -> RunningQuery:
+        """Put a query into the engine."""
+        running = self._plan(definition)()
+        self.adopt(definition, running)
+        return running
+
+    def _definition(self, record: Mapping[str, Any]) -> QueryDefinition:
+        definition = QueryDefinition.from_json(record)
+        return definition.with_secrets(self._current.get(definition.name.lower()))
+
+    def _plan(self, definition: QueryDefinition) -> Callable[[], RunningQuery]:
+        bound = bind(definition.text, self.catalog)
+        plan = periodic_aggregate(bound, build(bound))
+        return lambda: self.engine.add_query(definition.name, plan)
+
+    def redirect(self, definition: QueryDefinition) -> None:
+        """Answers of a query go to another sink from now on."""
+        hosted = self.queries[definition.name.lower()]
+        if hosted.sink is not None:
+            hosted.sink.close()
+        hosted.definition, hosted.sink, hosted.location = definition, None, None
+
+    def forget(self, name: str) -> None:
+        """Take a query out of the engine; what it had to say is said."""
+        hosted = self.queries.pop(name.lower())
+        self.engine.drop_query(hosted.running)
+        if hosted.sink is not None:
+            hosted.sink.close()
+
+    # ---- answers out ----------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Answer rows that no sink has yet."""
+        with_sink = (hosted for hosted in self.queries.values() if hosted.sink is not None)
+        return sum(batch.num_rows for hosted in with_sink for batch in hosted.running.batches)
+
+    def _write_out(self, step: int) -> None:
+        began = perf_counter()
+        full = [hosted for hosted in self.queries.values() if hosted.sink is not None and hosted.running.batches]
+        each(lambda hosted: self._write(step, hosted), full, worthwhile=True)
+        for running in self.engine.streams.values():
+            if running.late:
+                self._write_late(step, running.stream, pa.concat_tables(running.late))
+        self.spend("sinks", began)
+
+    def _write(self, step: int, hosted: Hosted) -> None:
+        assert hosted.sink is not None
+        running = hosted.running
+        hosted.sink.write(step, pa.Table.from_batches(running.batches, running.rows.schema))
+        running.shown()
+
+    def _write_late(self, step: int, stream: Stream, rows: pa.Table) -> None:
+        name = stream.name.lower()
+        if name not in self._late:
+            sink = self._outputs.open_late(stream)
+            if sink is None:
+                return  # nowhere to write: they stay in memory, where db.late finds them
+            self._late[name] = sink
+        self._late[name].write(step, rows)
+        self.engine.streams[name].late.clear()
+
+    @property
+    def late_outputs(self) -> dict[str, str]:
+        """Where late rows went, by stream."""
+        return {name: sink.location for name, sink in self._late.items()}
+
+    # ---- snapshots ------------------------------------------------------------------------------------------------
+
+    def compact(self) -> None:
+        """Write a snapshot, from which the journal starts anew; all answers are with the sinks."""
+        if self.checkpoint is None:
+            return
+        began = perf_counter()
+        state, blobs = self.engine.snapshot()
+        in_order = [query.name.lower() for stream in self.engine.streams.values() for query in stream.queries.values()]
+        stopped = [name for name in self.queries if name not in in_order]
+        meta = {
+            "version": VERSION,
+            "streams": [stream_to_json(stream.stream) for stream in self.engine.streams.values()],
+            "queries": [
+                self.queries[name].definition.to_json() | {"stopped": _error_of(self.queries[name].running)}
+                for name in (*in_order, *stopped)
+            ],
+            "done": self.done,
+            "intakes": {name: [intake.fingerprint, intake.folder] for name, intake in self.intakes.items()},
+            "finished": self.finished,
+            "engine": state,
+        }
+        self.checkpoint.compact(meta, blobs)
+        self.spend("snapshot", began)
+
+    def recover(self, current: Mapping[str, QueryDefinition]) -> None:
+        """Become what the checkpoint holds: its last snapshot, and the journal since.
+
+        `current` is what today's script says of the queries; it has the secrets that a checkpoint does not keep.
+        """
+        assert self.checkpoint is not None
+        self._current = current
+        found = self.checkpoint.snapshot
+        if found is None:
+            raise CheckpointError(f"{self.checkpoint.path} has no snapshot; start afresh with another directory")
+        meta = found.meta
+        if meta.get("version") != VERSION:
+            raise CheckpointError(
+                f"{self.checkpoint.path} was written by another version of Windrow (format {meta.get('version')}, "
+                f"this one reads {VERSION}); start afresh with another directory"
+            )
+        for record in meta["streams"]:
+            stream = stream_from_json(record)
+            self.catalog.add(stream)
+            self.engine.add_stream(stream)
+        halted = []
+        for record in meta["queries"]:
+            running = self.register(self._definition(record))
+            if record["stopped"] is not None:
+                halted.append((running, record["stopped"]))
+        for running, reason in halted:
+            self.engine.drop_query(running)
+            running.dropped, running.error = False, QueryError(reason)
+        self.engine.restore(meta["engine"], found.blobs)
+        self.done = dict(meta["done"])
+        self.intakes = {name: Intake(*intake) for name, intake in meta["intakes"].items()}
+        self.finished, self.step = meta["finished"], found.step
+        self._recovering = True
+        self.open_sinks()
+        for entry in self.checkpoint.entries():
+            self._apply(entry.step, entry.meta, entry.table)
+            self.step = entry.step
+        self._recovering = False
+
+    def close(self) -> None:
+        """Close the sinks and the checkpoint."""
+        for hosted in self.queries.values():
+            if hosted.sink is not None:
+                hosted.sink.close()
+                hosted.sink = None
+        for sink in self._late.values():
+            sink.close()
+        if self.checkpoint is not None:
+            self.checkpoint.close()
+
+    def spend(self, phase: str, began: float) -> None:
+        """Time since `began` goes to a phase of the run."""
+        self.phases[phase] = self.phases.get(phase, 0.0) + perf_counter() - began
+
+
+def _error_of(running: RunningQuery) -> str | None:
+    return None if running.error is None else str(running.error)

@@ -1,0 +1,97 @@
+"""A script that was changed between two runs: what did not change goes on, the rest starts afresh, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from windrow.errors import StateError
+from windrow.language.catalog import Stream
+from windrow.pipeline.definitions import QueryDefinition
+from windrow.pipeline.host import Host, Intake
+from windrow.pipeline.sinks import set_aside
+
+
+@dataclass
+class Resumption:
+    """Which queries went on, and a sentence for each thing that did not."""
+
+    resumed: list[str] = field(default_factory=list)
+    afresh: list[str] = field(default_factory=list)
+
+
+def reconcile(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequence[QueryDefinition]) -> Resumption:
+    """Make a recovered host run these streams (with their fingerprints) and queries."""
+    if host.waiting:
+        host.flush()
+    found = Resumption()
+    wanted = {definition.name.lower(): definition for definition in queries}
+    lost = _reconcile_streams(host, streams, found)
+    for name, hosted in list(host.queries.items()):
+        old, new = hosted.definition, wanted.get(name)
+        if new is not None and name not in lost and new.meaning == old.meaning:
+            found.resumed.append(new.name)
+            if not new.writes_like(old):
+                host.redirect(new)
+                found.afresh.append(f"query {new.name} writes to another place from now on")
+            continue
+        host.forget(name)
+        if new is None and name not in lost:
+            found.afresh.append(
+                f"query {old.name} is not in the script any more; its answers so far stay where they are"
+            )
+    for name, definition in wanted.items():
+        if name in host.queries:
+            continue
+        moved = None if definition.sink is None else set_aside(definition.sink, definition.name, f"step-{host.step}")
+        host.register(definition)
+        reason = lost.get(name) or "is new or has changed: it starts with what its stream's panes hold now"
+        kept = f"; its earlier answers were moved to {moved}" if moved is not None else ""
+        found.afresh.append(f"query {definition.name} {reason}{kept}")
+    if found.afresh and host.finished:
+        raise StateError(
+            "the run of this checkpoint has ended, and the script has changed since: "
+            f"{'; '.join(found.afresh)}. Choose another checkpoint directory to run the changed script"
+        )
+    host.open_sinks()
+    host.compact()
+    return found
+
+
+def _reconcile_streams(host: Host, streams: Sequence[tuple[Stream, str]], found: Resumption) -> Mapping[str, str]:
+    """Replace streams that are another source now; gives the queries that lost theirs, and why they start afresh."""
+    wanted = {stream.name.lower(): (stream, fingerprint) for stream, fingerprint in streams}
+    lost: dict[str, str] = {}
+    for name, running in list(host.engine.streams.items()):
+        stream, fingerprint = wanted.get(name, (None, ""))
+        known = host.intakes.get(name)
+        if stream is not None and (fingerprint == "" if known is None else known.fingerprint == fingerprint):
+            continue
+        for hosted in list(host.queries.values()):
+            if hosted.running.plan.stream.name.lower() == name:
+                lost[hosted.definition.name.lower()] = f"starts afresh with its stream {running.stream.name}"
+        for query in list(running.queries.values()):
+            host.engine.drop_query(query)
+        host.engine.remove_stream(name)
+        host.catalog.remove(name)
+        host.done.pop(name, None)
+        host.intakes.pop(name, None)
+        what = (
+            "is another one now and is read from its start" if stream is not None else "is not in the script any more"
+        )
+        found.afresh.append(f"stream {running.stream.name} {what}")
+    for name, (stream, fingerprint) in wanted.items():
+        if name not in host.engine.streams:
+            host.catalog.add(stream)
+            host.engine.add_stream(stream)
+            add_intake(host, stream, fingerprint)
+    return lost
+
+
+def add_intake(host: Host, stream: Stream, fingerprint: str) -> None:
+    """Note where a stream comes from; a stream without a source has no fingerprint."""
+    if fingerprint:
+        name = stream.name.lower()
+        # The step makes the folder a new one when a stream changes and changes back.
+        folder = "".join(letter if letter.isalnum() else "_" for letter in name)
+        host.intakes[name] = Intake(fingerprint, f"spark/{folder}-{fingerprint}-{host.step}")

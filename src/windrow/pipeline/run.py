@@ -1,0 +1,276 @@
+"""A run: Spark's streaming queries bring micro-batches, the host takes them in, until the sources end or are stopped.
+
+StreamingQuery (one per stream) ─► foreachBatch ─► pace ─► slice on executors ─► Host.take ─► progress
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, RLock
+from time import perf_counter
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from windrow.errors import CheckpointError, Error, SetupError
+from windrow.pipeline.host import Host
+from windrow.pipeline.micro_batch import slice_batch
+from windrow.pipeline.pace import Pace
+from windrow.pipeline.sources import Source, total_files
+from windrow.progress import OnProgress, Progress, StreamProgress, Summary
+
+FLUSH_SECONDS = 5.0
+"""A replay hands its answers to the sinks this often: few large files. A live run does so at every micro-batch."""
+FLUSH_ROWS = 4_000_000
+"""Or when so many answer rows wait."""
+LIVE_PATIENCE = 2.0
+"""Seconds that a live stream waits for one that is behind; a replay waits until that one has come or has ended."""
+POLL = 0.02
+
+
+class _Stopped(Exception):
+    """Raised into Spark so that a micro-batch which came after the stop is not committed."""
+
+
+class Run:
+    """Start it, wait for it, close it. `trigger` None is a replay, else a live run with that interval."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        sources: list[Source],
+        host: Host,
+        turn: RLock,
+        offsets: Path,
+        *,
+        trigger: str | None = None,
+        progress: OnProgress | None = None,
+        after_step: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.host = host
+        self._spark = spark
+        self._sources = {source.stream.name.lower(): source for source in sources}
+        self._turn = turn
+        self._trigger = trigger
+        self._report = progress or (lambda _: None)
+        self._after_step = after_step
+        self._queries: dict[str, StreamingQuery] = {}
+        self._failure: BaseException | None = None
+        self._failed = Event()
+        self._stopping = False
+        self._pace = Pace({name: source.stream.timestamps for name, source in self._sources.items()}, host.watermark)
+        self._began: float | None = None
+        self._flushed = perf_counter()
+        self._steps = 0
+        self._files: dict[str, int] = {}
+        self._totals = {name: total_files(source) for name, source in self._sources.items()}
+        self._before = {name: running.rows for name, running in host.engine.streams.items()}
+        self._offset_folders = offsets
+        if trigger is None:
+            self._require_bounded()
+
+    def _require_bounded(self) -> None:
+        endless = [source.stream for source in self._sources.values() if not source.bounded]
+        if endless:
+            names = ", ".join(f"{stream.name} ({stream.format})" for stream in endless)
+            raise SetupError(f"a replay reads sources to their end, and {names} never ends; use --live or db.start(…)")
+
+    # ---- Spark's side ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start one streaming query per source."""
+        self._tell("reading")
+        for name, source in self._sources.items():
+            if source.frame.isStreaming:
+                self._queries[name] = self._start(name, source)
+        for name, source in self._sources.items():
+            if not source.frame.isStreaming:
+                self._take(name, source, source.frame, 0)
+                self._pace.end(name)
+
+    def _start(self, name: str, source: Source) -> StreamingQuery:
+        def on_batch(frame: DataFrame, batch: int) -> None:
+            try:
+                self._take(name, source, frame, batch)
+            except BaseException as error:
+                self._fail(error)
+                raise
+
+        writer = (
+            source.frame.writeStream.foreachBatch(on_batch)
+            .queryName(f"windrow {source.stream.name}")
+            .option("checkpointLocation", self._offsets(name).as_uri())
+        )
+        writer = writer.trigger(availableNow=True) if self._trigger is None else _every(writer, self._trigger)
+        return writer.start()
+
+    def _offsets(self, name: str) -> Path:
+        """Where Spark notes which files and offsets belong to which micro-batch."""
+        folder = self._offset_folders / self.host.intakes[name].folder
+        _check_offsets(folder, self.host.done.get(name, -1))
+        return folder
+
+    def _take(self, name: str, source: Source, frame: DataFrame, batch: int) -> None:
+        """One micro-batch: sliced on the executors, then taken in, all in one turn."""
+        self._pace.wait(name, None if self._trigger is None else LIVE_PATIENCE)
+        with self._turn:
+            if self._stopping:
+                raise _Stopped
+            if self._began is None:
+                self._began = perf_counter()
+            if batch <= self.host.done.get(name, -1):
+                return  # taken in before a crash that kept Spark from noting it
+            host, began = self.host, perf_counter()
+            plans = [query.plan for query in host.engine.streams[name].queries.values()]
+            table = slice_batch(source, frame, host.job(name), plans, host.watermark(name))
+            host.spend("executors", began)
+            sliced = host.take(name, batch, table, flush=self._flush_now())
+            for phase, seconds in sliced.seconds.items():
+                host.phases[f"worker {phase}"] = host.phases.get(f"worker {phase}", 0.0) + seconds
+            self._files[name] = self._files.get(name, 0) + sliced.files
+            self._steps += 1
+            self._after_step()
+        self._pace.moved()
+        self._tell("reading")
+
+    def _flush_now(self) -> bool:
+        now = perf_counter()
+        due = self._trigger is not None or now - self._flushed >= FLUSH_SECONDS or self.host.waiting >= FLUSH_ROWS
+        if due:
+            self._flushed = now
+        return due
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failure is None and not isinstance(error, _Stopped):
+            self._failure = error
+            self._failed.set()
+            self._pace.release()
+
+    # ---- the user's side ------------------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until every source has ended, and say whether that is so; what went wrong is raised."""
+        until = None if timeout is None else perf_counter() + timeout
+        while True:
+            self._raise_failure()
+            for name, query in list(self._queries.items()):
+                if not query.isActive:
+                    self._ended(name, query)
+            if not self._queries:
+                return True
+            if until is not None and perf_counter() >= until:
+                return False
+            self._failed.wait(POLL)
+
+    def _ended(self, name: str, query: StreamingQuery) -> None:
+        del self._queries[name]
+        self._pace.end(name)
+        problem = query.exception()
+        if problem is not None and not self._stopping:
+            self._raise_failure()
+            raise _spark_error(self._sources[name], problem)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            self._halt()
+            failure, self._failure = self._failure, None
+            raise failure if isinstance(failure, (Error, KeyboardInterrupt)) else _spark_error(None, failure)
+
+    def _halt(self) -> None:
+        """Stop Spark's queries; the micro-batch that is being taken in is finished first."""
+        self._pace.release()
+        with self._turn:
+            self._stopping = True
+        for query in list(self._queries.values()):
+            query.stop()
+        self._queries.clear()
+
+    def close(self, *, finish: bool, failed: bool = False) -> None:
+        """Stop what still runs; end the input if that is asked for; leave a snapshot for the next run."""
+        self._halt()
+        with self._turn:
+            try:
+                if not failed:
+                    if finish and not self.host.finished:
+                        self._tell("ending")
+                        self.host.finish([source.stream.name for source in self._sources.values()])
+                    elif self.host.waiting:
+                        self.host.flush()
+                    self.host.compact()
+                    self._after_step()
+            finally:
+                self.host.close()
+        if not failed:
+            self._tell("done")
+
+    def progress(self, state: str = "reading") -> Progress:
+        """How far the run has come."""
+        streams = tuple(self._stream_progress(name) for name in self._sources)
+        answers = sum(hosted.running.answered for hosted in self.host.queries.values())
+        seconds = 0.0 if self._began is None else perf_counter() - self._began
+        return Progress(state, seconds, streams, answers, self._steps)
+
+    def _stream_progress(self, name: str) -> StreamProgress:
+        running, total = self.host.engine.streams[name], self._totals[name]
+        fraction = None
+        if total and self._sources[name].scan == "arrow":
+            fraction = min(1.0, self._files.get(name, 0) / total)
+        return StreamProgress(
+            running.stream.name,
+            running.rows,
+            running.late_rows,
+            running.batches,
+            running.watermark.value,
+            running.stream.timestamps,
+            fraction,
+        )
+
+    def _tell(self, state: str) -> None:
+        self._report(self.progress(state))
+
+    def summary(self, *, ended: bool, resumed: tuple[str, ...], afresh: tuple[str, ...]) -> Summary:
+        """What to say at the end."""
+        hosted = list(self.host.queries.values())
+        outputs = {one.definition.name: one.location for one in hosted if one.location is not None}
+        outputs |= {f"late rows of {name}": place for name, place in self.host.late_outputs.items()}
+        return Summary(
+            self.progress("done"),
+            ended,
+            resumed,
+            afresh,
+            {one.definition.name: str(one.running.error) for one in hosted if one.running.error is not None},
+            outputs,
+            dict(self.host.phases),
+        )
+
+
+def _every(writer: Any, trigger: str) -> Any:
+    try:
+        return writer.trigger(processingTime=trigger)
+    except Exception as error:
+        raise SetupError(f"trigger: expected an interval such as '1 second', found {trigger!r} ({error})") from None
+
+
+def _check_offsets(folder: Path, done: int) -> None:
+    """Spark must know the micro-batches that the journal has, or it would give their numbers to others."""
+    begun, committed = (
+        max((int(file.name) for file in (folder / kind).glob("*") if file.name.isdigit()), default=-1)
+        for kind in ("offsets", "commits")
+    )
+    if not committed <= done <= begun:
+        raise CheckpointError(
+            f"{folder} does not fit the journal: Spark began micro-batches up to {begun} and committed those up to "
+            f"{committed}, the journal has them up to {done}. Restore the whole checkpoint, or start afresh with "
+            "another directory"
+        )
+
+
+def _spark_error(source: Source | None, problem: BaseException) -> SetupError:
+    """One clear line of what Spark says in a hundred."""
+    text = str(problem).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "no reason")
+    where = "" if source is None else f"stream {source.stream.name}: "
+    return SetupError(f"{where}Spark could not go on: {cause}. Everything taken in so far is kept by the checkpoint.")
