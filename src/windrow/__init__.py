@@ -15,6 +15,7 @@ from windrow.errors import (
     SyntaxError,
     UnsupportedError,
 )
+from windrow.progress import Progress, Summary
 from windrow.query import Query
 
 __version__ = "0.1.0"
@@ -26,11 +27,13 @@ __all__ = [
     "Error",
     "InputError",
     "LanguageError",
+    "Progress",
     "Query",
     "QueryError",
     "SetupError",
     "SinkError",
     "StateError",
+    "Summary",
     "SyntaxError",
     "UnsupportedError",
     "connect",

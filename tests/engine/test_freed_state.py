@@ -69,3 +69,33 @@ def test_a_stopped_query_frees_what_only_it_used() -> None:
     for one in (db, copy):
         one.finish()
     assert fine.answers().to_pylist() == copy.queries()[0].answers().to_pylist() == [{"_time": 10, "v": 2**62}]
+
+
+def test_strings_are_freed_though_their_column_stays() -> None:
+    db = windrow.connect()
+    one_stream()(db)
+    counted = db.query("SELECT a, COUNT(s) AS n FROM s [RANGE 20 SLIDE 10] GROUP BY a")
+    db.query("SELECT a, MIN(s) AS m FROM s [RANGE 20 SLIDE 10] GROUP BY a", name="gone")
+    names = pa.array([f"{i}" * 50 for i in range(30)])
+    db.push("s", rows(*range(30)).set_column(4, TICKS.field("s"), names))
+    before = db.metrics()["streams"]["s"]["state_bytes"]
+    db.drop("gone")
+    assert kept(db) == [("count", 0)]
+    # At least the strings of the window that is still open, of up to 100 characters each.
+    assert before - db.metrics()["streams"]["s"]["state_bytes"] > 10 * 100
+    db.push("s", rows(*range(100, 200)))  # panes expire, which looks for dead groups and strings
+    db.finish()
+    assert counted.answers().column("n").to_pylist()[:5] == [1, 11, 20, 19, 9]
+
+
+def test_what_stays_is_known_since_the_same_tick() -> None:
+    """The second query came in the middle; when the first goes, its component does not get the first one's past."""
+    db = windrow.connect()
+    one_stream()(db)
+    db.query("SELECT SUM(a) AS v FROM s [RANGE 100 SLIDE 10]", name="first")
+    db.push("s", rows(*range(1, 36)))
+    second = db.query("SELECT MAX(b) AS v FROM s [RANGE 100 SLIDE 10]")
+    db.drop("first")
+    third = db.query("SELECT MAX(b) AS v, COUNT(*) AS n FROM s [RANGE 100 SLIDE 20]")
+    fourth = db.query("SELECT MAX(b) AS v FROM s [RANGE 100 SLIDE 20]")
+    assert [query.since for query in (second, third, fourth)] == [40, 40, 40]

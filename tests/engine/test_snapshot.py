@@ -257,6 +257,20 @@ def test_an_engine_without_data() -> None:
     assert [db.metrics()["queries"]["query_1"]["answers"] for db in runs.all] == [4] * 4
 
 
+def test_a_query_that_has_not_been_due_yet_starts_at_the_same_time() -> None:
+    """It shares panes that are older than itself, and must not answer for the time before it came."""
+    runs = Lockstep(one_stream())
+    runs.do(lambda db: db.query("SELECT COUNT(*) AS n FROM s [RANGE 100 SLIDE 10]"))
+    runs.do(lambda db: db.push("s", rows(*range(1, 62))))
+    runs.do(lambda db: db.query("SELECT COUNT(*) AS n FROM s [RANGE 50 SLIDE 10]", name="new"))
+    runs.copy(0)
+    for db in runs.all:
+        db.push("s", rows(*range(62, 81)))
+        db.finish()
+    first, copy = [db.queries()[-1].answers().to_pylist() for db in runs.all]
+    assert first == copy == [{"_time": 70, "n": 50}, {"_time": 80, "n": 50}]
+
+
 def test_a_finished_engine_stays_finished() -> None:
     db = windrow.connect()
     one_stream()(db)

@@ -13,7 +13,8 @@ import pytest
 
 from tests.pipeline.cluster import Cluster, standalone_cluster
 from tests.pipeline.script import run_script
-from windrow.pipeline.package import PACKAGE, packed
+from windrow.pipeline.package import packed
+from windrow.pipeline.spark_settings import PACKAGE
 
 SMALL = {"spark.executor.memory": "500m", "spark.driver.memory": "512m"}
 

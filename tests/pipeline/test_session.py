@@ -136,6 +136,10 @@ ours = start_session("local[1]", SETTINGS)
 assert ours.sparkContext._gateway is not gateway
 assert ours.conf.get("spark.driver.memory") == "512m"
 ours.stop()  # not the way we ask for, but a user may know no other
+theirs = SparkSession.builder.master("local[1]").getOrCreate()  # on the Java process that is still there
+assert refusal(lambda: start_session("local[2]", SETTINGS)).startswith("SetupError")
+assert theirs.range(6).count() == 6
+theirs.stop()
 ours = start_session("local[2]", SETTINGS)
 assert ours.range(3).count() == 3
 stop_session(ours)

@@ -157,15 +157,22 @@ class CQLParser(StrictParser):
         if self._match(TokenType.STRING):
             key = self._prev.text
         else:
-            key = self._expect_name("option").name
+            key = self._expect_option_word()
             while self._match(TokenType.DOT):
-                key += f".{self._expect_name('option').name}"
+                key += f".{self._expect_option_word()}"
         self._match(TokenType.EQ)
         if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
             self.raise_error("Expected the option's value: OPTIONS (key 'value', …)")
         value = exp.Literal(this=self._prev.text, is_string=self._prev.token_type != TokenType.NUMBER)
         option = nodes.Option(this=exp.Literal.string(key), expression=value)
         return self.expression(option).update_positions(token)
+
+    def _expect_option_word(self) -> str:
+        """Any word, also one that means something elsewhere in SQL: sources have options like select and table."""
+        if self._curr and self._curr.token_type != TokenType.IDENTIFIER and self._curr.text.isidentifier():
+            self._advance()
+            return str(self._prev.text)
+        return self._expect_name("option").name
 
     def _parse_column_list(self, what: str) -> list[exp.Expr]:
         if not self._match(TokenType.L_PAREN, advance=False):

@@ -24,8 +24,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from windrow.pipeline.spark_log import private_directory
+from windrow.pipeline.spark_settings import PACKAGE
 
-PACKAGE = Path(__file__).parents[1]
 NEEDED = ("pyarrow", "numpy", "pandas", "numba", "sqlglot")
 """What a worker imports besides Spark and Windrow; pandas because Spark's Arrow functions ask for it."""
 PACKED = (

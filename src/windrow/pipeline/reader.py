@@ -139,7 +139,7 @@ class Declared:
             frame = reader.load(files.stream_path if streaming else self.options["path"])
         if self.select is not None:
             frame = _selected(spark, frame, self.select)
-        advice = "cast it with the option select, as in OPTIONS (select 'CAST(a AS BIGINT) AS a, b')"
+        advice = """cast it with the option select, as in OPTIONS ("select" 'CAST(a AS BIGINT) AS a, b')"""
         return declared_columns(frame, self.source.columns, self.owner, advice)
 
     def _schema(self, spark: SparkSession, files: Files | None) -> spark_sql.StructType | None:
@@ -193,6 +193,8 @@ def spark_reason(error: Exception) -> str:
     while java is not None:
         lines.append(_first_line(str(java.getMessage() or java.getClass().getSimpleName())))
         java = java.getCause()
+    # The outermost words only say that a job of Spark's own failed.
+    lines = [line for line in lines if not line.startswith(("Exception thrown in", "Job aborted"))] or lines
     return lines[0] if lines[-1] in lines[0] else f"{lines[0]}: {lines[-1]}"
 
 

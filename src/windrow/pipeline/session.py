@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-import site
 import subprocess
 import sys
-import sysconfig
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -30,32 +28,12 @@ from windrow.errors import SetupError, StateError
 from windrow.pipeline.java import java_home
 from windrow.pipeline.master import Master, parse_master
 from windrow.pipeline.spark_log import PythonLoggers, default_log, last_lines, log_failure, opened_log
+from windrow.pipeline.spark_settings import checked_settings, configuration, worker_python
 
-PACKAGE = Path(__file__).parents[1]
 STOP_SECONDS = 20
 """How long the Java process may take to end by itself."""
 
-DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "WARN",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.memory": "2g",
-    # Partials of one batch may be large, and the engine needs all of them.
-    "spark.driver.maxResultSize": "0",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.python.worker.reuse": "true",
-    # A run keeps its own counters; Spark's history of progress events would only hold memory.
-    "spark.sql.streaming.numRecentProgressUpdates": "4",
-}
 START_ERRORS = (Py4JError, PySparkException, OSError, ValueError)
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-PRELOADING_DAEMON = {
-    "spark.python.daemon.module": "windrow.pipeline.daemon",
-    # The daemon forks, so its imports must start no thread: these two would.
-    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
-    "spark.executorEnv.JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
 
 
 @dataclass
@@ -64,6 +42,7 @@ class _Running:
 
     session: SparkSession
     master: str
+    settings: dict[str, str]
     log: Path
     gateway: Any
     java: subprocess.Popen[bytes]
@@ -92,15 +71,15 @@ def start_session(
     app: str = "windrow",
 ) -> SparkSession:
     """The Spark session of this process, started if need be; `settings` are Spark's own and win over the defaults."""
-    given = _checked(settings or {})
+    given = checked_settings(settings or {})
     wanted = _chosen_master(master, given)
     with _Process.lock:
         running = _Process.running
         if running is not None and running.alive:
             _require_same(running, wanted.url if master or "spark.master" in given else None, given, log)
             return running.session
-        _end()
         _require_no_other_session()
+        _end()
         return _start(wanted, given, Path(log).absolute() if log else default_log(), app)
 
 
@@ -123,13 +102,6 @@ def log_path(spark: SparkSession) -> Path | None:
 # ---- before the start: what is asked for, and whether it can be had ------------------------------------------------
 
 
-def _checked(settings: Mapping[str, str]) -> dict[str, str]:
-    for key in settings:
-        if not key.startswith("spark."):
-            raise SetupError(f'expected a Spark setting whose name starts with "spark.", found {key!r}')
-    return {key: str(value) for key, value in settings.items()}
-
-
 def _chosen_master(master: str | None, settings: Mapping[str, str]) -> Master:
     setting = settings.get("spark.master")
     if master and setting and master != setting:
@@ -139,11 +111,11 @@ def _chosen_master(master: str | None, settings: Mapping[str, str]) -> Master:
 
 def _require_same(running: _Running, master: str | None, settings: Mapping[str, str], log: Path | None) -> None:
     """A running Spark cannot change what it was started with, so a different wish must not be ignored silently."""
-    context = running.session.sparkContext
+    present = dict(running.session.sparkContext.getConf().getAll()) | running.settings
     differences = [
-        f"{key} is {context.getConf().get(key) or 'not set'}, not {value}"
+        f"{key} is {present.get(key) or 'not set'}, not {value}"
         for key, value in settings.items()
-        if key != "spark.driver.extraJavaOptions" and context.getConf().get(key) != value
+        if present.get(key) != value
     ]
     if master and master != running.master:
         differences.append(f"the master is {running.master}, not {master}")
@@ -156,8 +128,14 @@ def _require_same(running: _Running, master: str | None, settings: Mapping[str, 
         )
 
 
+def _another_runs() -> bool:
+    """Whether there is a Spark that we did not start, be it on a Java process that we did start."""
+    active, running = SparkContext._active_spark_context, _Process.running
+    return active is not None and (running is None or active is not running.session.sparkContext)
+
+
 def _require_no_other_session() -> None:
-    if SparkContext._active_spark_context is not None:
+    if _another_runs():
         raise SetupError(
             "this process has a Spark session already, and Windrow does not change it: "
             "use windrow.connect(spark=...) with that session, or stop it first"
@@ -169,41 +147,13 @@ def _require_no_other_session() -> None:
         )
 
 
-def _configuration(master: Master, settings: Mapping[str, str], app: str) -> dict[str, str]:
-    """Everything that Spark is told: our defaults for this master, then the user's settings over them."""
-    chosen = {"spark.app.name": app, **DEFAULTS}
-    if master.on_this_machine:
-        chosen |= LOOPBACK
-    if master.local:
-        chosen |= PRELOADING_DAEMON
-        chosen["spark.sql.shuffle.partitions"] = str(master.threads)
-    chosen |= settings
-    if master.local and (path := _package_path()):
-        given = settings.get("spark.executorEnv.PYTHONPATH")
-        chosen["spark.executorEnv.PYTHONPATH"] = f"{path}{os.pathsep}{given}" if given else path
-    return chosen | {"spark.master": master.url}
-
-
-def _package_path() -> str | None:
-    """The directory that a worker needs on its path to import Windrow; None if every Python of this kind has it."""
-    directory = str(PACKAGE.parent)
-    standard = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()}
-    return None if directory in standard else directory
-
-
-def _worker_python(master: Master, settings: Mapping[str, str]) -> str:
-    """The Python of the executors: this one, unless the user names another for a cluster."""
-    named = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
-    return named if named and not master.local else sys.executable
-
-
 # ---- start and stop ------------------------------------------------------------------------------------------------
 
 
-def _start(master: Master, settings: Mapping[str, str], log: Path, app: str) -> SparkSession:
+def _start(master: Master, settings: dict[str, str], log: Path, app: str) -> SparkSession:
     environment = {
         "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": _worker_python(master, settings),
+        "PYSPARK_PYTHON": worker_python(master, settings),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     master.require_reachable()
@@ -214,7 +164,7 @@ def _start(master: Master, settings: Mapping[str, str], log: Path, app: str) -> 
         # A Java process that a stopped session left behind has other settings and other outputs: it is put aside.
         SparkContext._gateway = SparkContext._jvm = None
         conf = SparkConf()
-        for key, value in _configuration(master, settings, app).items():
+        for key, value in configuration(master, settings, app).items():
             conf.set(key, value)
         with _environment(environment), opened_log(log) as output:
             # Java warns before its logging is set up, and the Python workers write to Java's stderr.
@@ -234,7 +184,7 @@ def _start(master: Master, settings: Mapping[str, str], log: Path, app: str) -> 
             raise
         raise SetupError(text) from None
     _Process.running = _Running(
-        session, master.url, log, gateway, gateway.proc, loggers, SparkFiles.getRootDirectory(), restore
+        session, master.url, settings, log, gateway, gateway.proc, loggers, SparkFiles.getRootDirectory(), restore
     )
     return session
 
@@ -269,7 +219,8 @@ def _remembered() -> Callable[[str | None], None]:
         SparkContext._gateway, SparkContext._jvm = gateway, jvm
         if files:
             sys.path[:] = [entry for entry in sys.path if not entry.startswith(files)]
-        if threading.current_thread() is threading.main_thread():
+        theirs = getattr(signal.getsignal(signal.SIGINT), "__module__", None) == SparkContext.__module__
+        if theirs and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)
 
     return restore
@@ -277,8 +228,9 @@ def _remembered() -> Callable[[str | None], None]:
 
 def _end() -> None:
     """End the session of this process, whatever state it is in."""
+    taken = _another_runs()
     running, _Process.running = _Process.running, None
-    if running is None:
+    if running is None or taken:
         return
     with warnings.catch_warnings(), suppress(Py4JError, OSError):
         # A Java process that died cannot be stopped cleanly, and need not be.
