@@ -130,6 +130,18 @@ def test_a_live_run_is_stopped_by_a_signal(home: Path, number: signal.Signals, w
     assert "Traceback" not in stderr
 
 
+def test_a_replay_that_is_interrupted_says_how_far_it_came(home: Path) -> None:
+    with start(home, "run", "script.cql", "--json", "--checkpoint", "early") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith('{"progress"')
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130, stderr
+    record = json.loads(stdout)
+    assert (record["interrupted"], record["ended"]) == (True, False)
+    assert "Traceback" not in stderr
+
+
 def test_the_examples_are_good(home: Path) -> None:
     code, stdout, stderr = command(EXAMPLES.parent, "check", "examples/packets.cql")
     assert code == 0, stderr

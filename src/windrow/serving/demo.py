@@ -120,6 +120,9 @@ def _show_answers(shown: Shown, query: Any, output: str | None) -> None:
 
     answers = _answers(query, output)
     purpose = next(one.purpose for one in QUESTIONS if one.name == shown.question)
+    if not answers.num_rows:  # then there are no files either, and no columns
+        output_console().print(f"\n{query.name}: {purpose}: none", markup=False)
+        return
     table = Table(title=f"{query.name}: {purpose}", title_justify="left", title_style="bold")
     for field in answers.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
@@ -145,8 +148,6 @@ def chosen_rows(answers: pa.Table, most: str | None) -> pa.Table:
     """The first rows of the latest answer, or those with the most of a column."""
     if most is not None:
         return answers.sort_by([(most, "descending")]).slice(0, SHOWN_ROWS)
-    if not answers.num_rows:
-        return answers
     return answers.filter(pc.equal(answers["_time"], pc.max(answers["_time"]))).slice(0, SHOWN_ROWS)
 
 
@@ -186,5 +187,6 @@ def _commands() -> tuple[str, str]:
 
 
 def _nearby(path: Path) -> str:
-    """The shorter of the absolute and the relative path."""
-    return min(str(path), os.path.relpath(path), key=len)
+    """Relative when it is below the current directory."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith(os.pardir) else relative

@@ -55,7 +55,12 @@ def run(options: RunOptions) -> int:
     if summary is not None:
         _print_summary(summary, display, len(db.queries()), options, interrupted=interrupted)
     elif options.json:  # a replay that was interrupted has no summary; say how far it came
-        print(json.dumps({"interrupted": True, "ended": False, **progress_record(display.latest, display.pace)}))
+        record = progress_record(display.latest, display.pace) | {
+            "state": "stopped",
+            "interrupted": True,
+            "ended": False,
+        }
+        print(json.dumps(record, ensure_ascii=False))
     if interrupted and not options.quiet and not options.json:
         note(_how_to_go_on(options))
     return code
