@@ -1,6 +1,8 @@
 """Windrow: many sliding-window queries over the same streams, exactly, for little more than reading them once."""
 
-from windrow.database import Database, connect
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from windrow.errors import (
     BindError,
     CatalogError,
@@ -16,7 +18,10 @@ from windrow.errors import (
     UnsupportedError,
 )
 from windrow.progress import Progress, Summary
-from windrow.query import Query
+
+if TYPE_CHECKING:
+    from windrow.database import Database, connect
+    from windrow.query import Query
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,3 +43,15 @@ __all__ = [
     "UnsupportedError",
     "connect",
 ]
+_HEAVY = {"Database": "windrow.database", "connect": "windrow.database", "Query": "windrow.query"}
+"""They import the engine with its kernels, which takes a second that `windrow --help` should not."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HEAVY:
+        return getattr(import_module(_HEAVY[name]), name)
+    raise AttributeError(f"module windrow has no attribute {name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -178,12 +179,17 @@ class Database:
 
         With `checkpoint` (a directory) a run that was interrupted goes on where it was. With `output` (a directory)
         answers of queries without INTO are written to output/<query>, as parquet, csv or json; else they stay in
-        `query.answers()`. `finish=False` leaves the last windows open for a later run.
+        `query.answers()`. `progress` is told how far the run has come; by default a terminal shows it.
+        `finish=False` leaves the last windows open for a later run.
         """
         from windrow.pipeline.launch import Request
 
-        request = Request(checkpoint, output, format, None, progress)
-        return self._spark.replay(request, finish=finish)
+        if progress is not None or not sys.stderr.isatty():
+            return self._spark.replay(Request(checkpoint, output, format, None, progress), finish=finish)
+        from windrow.display import display_for
+
+        with display_for(quiet=False, as_json=False) as display:
+            return self._spark.replay(Request(checkpoint, output, format, None, display), finish=finish)
 
     def start(
         self,
@@ -382,7 +388,9 @@ class Database:
             )
         register = self._spark.add if self._running else None
         running = register(name, bound.text, into) if register else self._engine.add_query(name, periodic)
-        query = self._queries[name.lower()] = Query(bound, plan, running, self._engine, self._turn)
+        query = self._queries[name.lower()] = Query(
+            bound, plan, running, self._engine, self._turn, lambda: self._outside(periodic.stream, into)
+        )
         if into is not None:
             self._into[name.lower()] = into
         return query
@@ -390,10 +398,25 @@ class Database:
     def _explain(self, bound: BoundQuery, format_: str | None) -> str:
         plan = build(bound)
         try:
-            notes = self._engine.describe(periodic_aggregate(bound, plan))
+            periodic = periodic_aggregate(bound, plan)
+            notes = [*self._outside(periodic.stream, None), *self._engine.describe(periodic)]
         except UnsupportedError as error:
             notes = [("engine", error.reason)]
         return explain(plan, notes, (format_ or "text").lower())
+
+    def _outside(self, stream: Stream, into: SinkSpec | None) -> list[tuple[str, str]]:
+        """For EXPLAIN: where rows come from, and where answers go."""
+        notes = []
+        if stream.name.lower() in self._frames:
+            notes.append(("source", "row path: the rows come from a DataFrame"))
+        elif stream.format is not None:
+            from windrow.pipeline.sources import expected_scan
+
+            notes.append(("source", expected_scan(stream)))
+        if into is not None:
+            where = f" in {into.option('path')}" if into.option("path") else ""
+            notes.append(("sink", f"{into.format}{where}"))
+        return notes
 
     def _drop(self, statement: nodes.DropObject) -> None:
         name, kind = statement.this.name, statement.args["kind"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
@@ -18,7 +19,16 @@ from windrow.running import RunningQuery
 class Query:
     """What `db.query(…)` gives back; it takes turns with its database."""
 
-    def __init__(self, bound: BoundQuery, plan: Output, running: RunningQuery, engine: Engine, turn: RLock) -> None:
+    def __init__(
+        self,
+        bound: BoundQuery,
+        plan: Output,
+        running: RunningQuery,
+        engine: Engine,
+        turn: RLock,
+        more_notes: Callable[[], list[tuple[str, str]]],
+    ) -> None:
+        self._more_notes = more_notes
         self.bound = bound
         self.plan = plan
         self.running = running
@@ -71,7 +81,7 @@ class Query:
         shown = expect_text(format, "the format of explain").lower()
         with self._turn:
             if self.status == "running":
-                notes = self._engine.describe(self.running.plan)
+                notes = [*self._more_notes(), *self._engine.describe(self.running.plan)]
             else:  # the engine has forgotten it, and perhaps its stream
                 notes = [("status", self.status + (f": {self.error}" if self.status == "stopped" else ""))]
             return explain(self.plan, notes, shown)

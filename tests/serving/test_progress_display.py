@@ -7,10 +7,10 @@ import json
 
 from rich.console import Console
 
+from windrow.display import JsonLines, LiveDisplay, PlainLines, plain_line
+from windrow.figures import Pace, lowest_watermark, watermark_text
 from windrow.progress import Progress, StreamProgress, Summary
-from windrow.serving.figures import Pace, lowest_watermark, watermark_text
 from windrow.serving.summary import summary_lines, summary_record
-from windrow.serving.terminal import JsonLines, LiveDisplay, PlainLines, plain_line
 
 MARK = 1_769_860_805_123_456
 """2026-01-31 12:00:05.123456."""

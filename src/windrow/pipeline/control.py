@@ -40,6 +40,10 @@ class Home:
     """Go on with the engine of a recovered run."""
 
 
+_USERS: set[int] = set()
+"""The controls of this process that use the Spark that was started here; the last one to close stops it."""
+
+
 class Control:
     """Starts Spark when it is first needed; runs, one at a time."""
 
@@ -68,6 +72,7 @@ class Control:
         if self._spark is None:
             log = None if self._log is None else Path(self._log)
             self._spark = start_session(self._master, self._settings, log)
+            _USERS.add(id(self))
         if not self._shipped:
             if ship(self._spark) is not None:
                 lacking = missing(self._spark)
@@ -206,7 +211,9 @@ class Control:
         if self._launched is not None:
             self._close(finish=False)
         if self._spark is not None and self._given is None:
-            stop_session(self._spark)
+            _USERS.discard(id(self))
+            if not _USERS:
+                stop_session(self._spark)
             self._spark = None
         if self._scratch is not None:
             self._scratch.cleanup()

@@ -23,7 +23,7 @@ PRELOADED = (
     "pandas",
     "numba",
     "sqlglot",
-    "windrow.engine",
+    "windrow.pipeline.worker",
     "pyspark.sql.pandas.serializers",
     "pyspark.worker",
 )

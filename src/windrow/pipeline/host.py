@@ -79,6 +79,8 @@ class Host:
         self.queries: dict[str, Hosted] = {}
         self.done: dict[str, int] = {}
         """The last micro-batch of each stream that is taken in."""
+        self.files: dict[str, int] = {}
+        """How many files of each stream are read, where that is known."""
         self.intakes: dict[str, Intake] = {}
         self.finished = False
         self.step = 0
@@ -192,6 +194,7 @@ class Host:
         job = self.job(stream)
         self._answering(lambda: self.engine.absorb(stream, job, sliced))
         self.done[stream] = event["batch"]
+        self.files[stream] = self.files.get(stream, 0) + sliced.files
 
     def _answering(self, work: Callable[[], None]) -> None:
         """A query that cannot go on is stopped, with its error on its handle; the run goes on without it."""
@@ -288,6 +291,7 @@ class Host:
                 for name in (*in_order, *stopped)
             ],
             "done": self.done,
+            "files": self.files,
             "intakes": {name: [intake.fingerprint, intake.folder] for name, intake in self.intakes.items()},
             "finished": self.finished,
             "engine": state,
@@ -324,7 +328,7 @@ class Host:
             self.engine.drop_query(running)
             running.dropped, running.error = False, QueryError(reason)
         self.engine.restore(meta["engine"], found.blobs)
-        self.done = dict(meta["done"])
+        self.done, self.files = dict(meta["done"]), dict(meta["files"])
         self.intakes = {name: Intake(*intake) for name, intake in meta["intakes"].items()}
         self.finished, self.step = meta["finished"], found.step
         self._recovering = True

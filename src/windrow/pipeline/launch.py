@@ -116,7 +116,8 @@ def _begin(
     host = Host(engine, catalog, checkpoint, outputs)
     goes_on = earlier is not None and checkpoint is None and earlier.engine is engine
     if goes_on and earlier is not None:
-        host.done, host.intakes, host.step = earlier.done, earlier.intakes, earlier.step
+        host.done, host.files = earlier.done, earlier.files
+        host.intakes, host.step = earlier.intakes, earlier.step
     for definition, query in zip(wanted, queries, strict=True):
         host.adopt(definition, query.running)
     for stream, mark in marks:

@@ -75,6 +75,7 @@ def _reconcile_streams(host: Host, streams: Sequence[tuple[Stream, str]], found:
         host.engine.remove_stream(name)
         host.catalog.remove(name)
         host.done.pop(name, None)
+        host.files.pop(name, None)
         host.intakes.pop(name, None)
         what = (
             "is another one now and is read from its start" if stream is not None else "is not in the script any more"

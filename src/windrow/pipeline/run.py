@@ -64,9 +64,7 @@ class Run:
         self._began: float | None = None
         self._flushed = perf_counter()
         self._steps = 0
-        self._files: dict[str, int] = {}
         self._totals = {name: total_files(source) for name, source in self._sources.items()}
-        self._before = {name: running.rows for name, running in host.engine.streams.items()}
         self._offset_folders = offsets
         if trigger is None:
             self._require_bounded()
@@ -129,7 +127,6 @@ class Run:
             sliced = host.take(name, batch, table, flush=self._flush_now())
             for phase, seconds in sliced.seconds.items():
                 host.phases[f"worker {phase}"] = host.phases.get(f"worker {phase}", 0.0) + seconds
-            self._files[name] = self._files.get(name, 0) + sliced.files
             self._steps += 1
             self._after_step()
         self._pace.moved()
@@ -216,7 +213,7 @@ class Run:
         running, total = self.host.engine.streams[name], self._totals[name]
         fraction = None
         if total and self._sources[name].scan == "arrow":
-            fraction = min(1.0, self._files.get(name, 0) / total)
+            fraction = min(1.0, self.host.files.get(name, 0) / total)
         return StreamProgress(
             running.stream.name,
             running.rows,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from glob import glob
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,6 +71,35 @@ def open_source(spark: SparkSession, stream: Stream, given: DataFrame | None = N
         else:
             frame = declared.frame(spark, files, streaming=True)
     return Source(stream, frame, way, why, declared.format not in _NEVER_END)
+
+
+def expected_scan(stream: Stream) -> str:
+    """For EXPLAIN without Spark: the `why` that a run will find, as far as the declaration and local files tell."""
+    declared = Declared.of(stream)
+    path = declared.options.get("path")
+    files = None if path is None else Files(0, _first_local_file(path), path)
+    try:
+        return _chosen_scan(stream, declared, files)[1]
+    except (InputError, SetupError) as error:
+        return f"none: {error}"
+
+
+def _first_local_file(path: str) -> str | None:
+    """The first file that Spark would list under a local path; None when there is none, or the path is elsewhere."""
+    local = scan.local_path(path)
+    if local is None:
+        return None
+    if any(sign in local for sign in "*?[{"):
+        matches = sorted(glob(local))
+        local = matches[0] if matches else local
+    if os.path.isfile(local):
+        return local
+    for folder, folders, names in os.walk(local):
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        for name in sorted(names):
+            if name[0] not in "._":
+                return os.path.join(folder, name)
+    return None
 
 
 def stream_from_frame(

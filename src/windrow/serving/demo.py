@@ -13,14 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.display import display_for, error_console
+from windrow.figures import Pace
 from windrow.progress import Summary
 from windrow.serving.demo_directory import DemoDirectory
-from windrow.serving.figures import Pace
 from windrow.serving.packets import write_packets
 from windrow.serving.questions import QUESTIONS, WINDOWS, demo_queries, script
 from windrow.serving.run import BAD_SCRIPT, GOOD, QUERY_STOPPED, RunOptions, open_database, supervise
 from windrow.serving.script import load
-from windrow.serving.terminal import display_for, error_console, note, output_console, tell_faults
+from windrow.serving.terminal import note, output_console, tell_faults
 
 FILES = 12
 FILES_PER_BATCH = 2

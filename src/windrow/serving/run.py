@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import windrow
+from windrow.display import Display, display_for
+from windrow.figures import progress_record
 from windrow.progress import OnProgress, Progress, Summary
 from windrow.serving.faults import Fault
-from windrow.serving.figures import progress_record
 from windrow.serving.interrupts import Interrupts
 from windrow.serving.script import Loaded, load_file
 from windrow.serving.summary import summary_lines, summary_record
-from windrow.serving.terminal import Display, display_for, note, output_console, tell_faults
+from windrow.serving.terminal import note, output_console, tell_faults
 
 GOOD, FAILED, BAD_SCRIPT, QUERY_STOPPED = 0, 1, 2, 3
 
@@ -95,11 +96,16 @@ def _replay(db: Any, options: RunOptions, progress: OnProgress) -> Summary:
     summary: Summary = db.run(
         checkpoint=options.checkpoint,
         output=options.output,
-        format=options.format,
+        format=_format(options),
         finish=not options.keep_open,
         progress=progress,
     )
     return summary
+
+
+def _format(options: RunOptions) -> str:
+    """Answers that go nowhere else are shown."""
+    return options.format if options.output is not None or options.quiet or options.json else "console"
 
 
 def _live(db: Any, options: RunOptions, progress: OnProgress) -> Summary:
@@ -107,7 +113,7 @@ def _live(db: Any, options: RunOptions, progress: OnProgress) -> Summary:
         trigger=options.trigger,
         checkpoint=options.checkpoint,
         output=options.output,
-        format=options.format,
+        format=_format(options),
         progress=progress,
     )
     with suppress(KeyboardInterrupt):  # the usual end of a live run

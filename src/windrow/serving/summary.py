@@ -6,8 +6,8 @@ import os
 from pathlib import PurePath
 from typing import Any
 
+from windrow.figures import Pace, progress_record
 from windrow.progress import StreamProgress, Summary
-from windrow.serving.figures import Pace, progress_record
 
 LATE = "late rows of "
 """Begins the name under which a run's outputs have the late rows of a stream."""
