@@ -112,6 +112,15 @@ def test_late_rows_are_counted_and_kept_whole(
         assert_same(one.answers(), other.answers(), absolute=1e-9)
 
 
+@pytest.mark.parametrize("predicate", ["FALSE", "a = 1 AND a = 2", "1 = 0", "NULL", "a > 3 AND FALSE"])
+def test_predicates_that_no_row_satisfies(spark: SparkSession, tmp_path: Path, predicate: str) -> None:
+    write_files(tmp_path / "in", [TABLE])
+    db = database(spark, tmp_path / "in", ", scan 'rows'")
+    db.query(f"SELECT COUNT(*) AS n FROM s [RANGE 7 SLIDE 3] WHERE {predicate}")
+    db.run()
+    check(db, TABLE)
+
+
 def test_late_rows_are_written_beside_the_answers(spark: SparkSession, tmp_path: Path) -> None:
     pieces = cut(TABLE, 3, 4)
     write_files(tmp_path / "in", [pieces[1], pieces[0], *pieces[2:]])

@@ -246,7 +246,9 @@ class Host:
     def _write_out(self, step: int) -> None:
         began = perf_counter()
         full = [hosted for hosted in self.queries.values() if hosted.sink is not None and hosted.running.batches]
-        each(lambda hosted: self._write(step, hosted), full, worthwhile=True)
+        for together in (True, False):
+            some = [hosted for hosted in full if hosted.sink is not None and hosted.sink.independent == together]
+            each(lambda hosted: self._write(step, hosted), some, worthwhile=together)
         for running in self.engine.streams.values():
             if running.late:
                 self._write_late(step, running.stream, pa.concat_tables(running.late))

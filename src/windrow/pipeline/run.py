@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from windrow.errors import CheckpointError, Error, SetupError
+from windrow.errors import CheckpointError, Error, SetupError, StateError
 from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.pace import Pace
@@ -120,6 +120,11 @@ class Run:
                 self._began = perf_counter()
             if batch <= self.host.done.get(name, -1):
                 return  # taken in before a crash that kept Spark from noting it
+            if self.host.finished:
+                raise StateError(
+                    f"new data came to stream {source.stream.name}, but its run has ended: the last windows are "
+                    "answered. Choose another checkpoint, and --keep-open (finish=False) for runs that go on later"
+                )
             host, began = self.host, perf_counter()
             plans = [query.plan for query in host.engine.streams[name].queries.values()]
             table = slice_batch(source, frame, host.job(name), plans, host.watermark(name))

@@ -51,6 +51,8 @@ class Sink(ABC):
 
     location: str
     """For people: a path, "console", "kafka topic x"."""
+    independent: bool = False
+    """Whether sinks of several queries may write at the same time, in threads."""
     exactly_once: bool
     """Whether a crash and a restart leave every answer there once; otherwise some may be there twice, none is lost."""
 

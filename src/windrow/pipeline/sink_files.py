@@ -23,6 +23,7 @@ class FileSink(Sink):
     """Writes `part-<step>.<format>`; a step whose file exists was published before and is not written again."""
 
     exactly_once = True
+    independent = True
 
     def __init__(self, spec: SinkSpec, path: Path, query: str, schema: pa.Schema, *, fresh: bool) -> None:
         self.location = str(path)
