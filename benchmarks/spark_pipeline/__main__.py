@@ -143,9 +143,8 @@ def report(turns: Turns, rows: int, window: float | None, window_own: float | No
     print(f"(3) / (2)   {most / one:.2f}   (aim 1.3)")
     if window is not None and window_own is not None:
         print(f"(4) one SUM, COUNT, MAX by src, RANGE 100 s SLIDE 1 s, {window_rows:,} packets:")
-        print(
-            f"    Spark's window() {window:.1f} s, Windrow {window_own:.2f} s: {window / window_own:.0f} times faster   (aim 60)"
-        )
+        ratio = window / window_own
+        print(f"    Spark's window() {window:.1f} s, Windrow {window_own:.2f} s: {ratio:.0f} times faster   (aim 60)")
     for name in ("240 queries, checkpoint",):
         phases, steps = turns.phases[name], turns.steps[name]
         print(f"\nwhere the time goes ({name}; {steps} micro-batches), seconds")

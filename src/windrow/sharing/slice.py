@@ -187,7 +187,9 @@ class Slice:
         kept: NDArray[np.bool_] | None = ts > self._begin if int(np.min(ts)) <= self._begin else None
         try:
             if self.predicate is not None:
-                holds = pc.fill_null(context.value(self.predicate), False).to_numpy(zero_copy_only=False)
+                # WHERE NULL has Arrow's type null.
+                truth = context.value(self.predicate).cast(pa.bool_())
+                holds = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
                 kept = holds if kept is None else kept & holds
             if kept is not None and not kept.any():
                 return {}
