@@ -21,6 +21,10 @@ MOST_ENTRIES = 1 << 19
 """Entries of partials, or late rows, in one blob: some tens of megabytes."""
 
 
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Most words are small numbers in 8 bytes: this costs less than Spark's several copies of the rest."""
+
+
 @dataclass
 class Sliced:
     """What one batch, or a part of it, brings: partials per slice, and what to know about its rows."""
@@ -118,7 +122,7 @@ def _row(kind: str, part: int, data: bytes) -> pa.RecordBatch:
 
 def _ipc(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
         writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data

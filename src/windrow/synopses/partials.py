@@ -30,28 +30,34 @@ class Partials:
         """As record batches of at most so many entries; `of` makes partials of each."""
         columns: dict[str, Any] = {"edge": self.edges, "rows": self.rows}
         columns |= {f"key{i}": key for i, key in enumerate(self.keys)}
-        columns |= {f"word{i}.{j}": word for i, words in enumerate(self.words) for j, word in enumerate(words)}
+        for i, words in enumerate(self.words):
+            if words[0] is not self.rows:  # a count that is the row count so far need not travel twice
+                columns |= {f"word{i}.{j}": word for j, word in enumerate(words)}
         whole = pa.record_batch(
             [array if isinstance(array, pa.Array) else pa.array(array) for array in columns.values()],
             names=list(columns),
-        )
+        ).replace_schema_metadata({_COMPONENTS: str(len(self.words)).encode()})
         for start in range(0, len(self), most):
             yield whole.slice(start, most)
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Partials:
         """The inverse of `batches`."""
-        names = batch.schema.names
-        words: dict[str, list[Any]] = {}
+        names, rows = batch.schema.names, batch.column("rows").to_numpy()
+        found: dict[str, list[Any]] = {}
         for name in names:
             if name.startswith("word"):
-                words.setdefault(name.partition(".")[0], []).append(_word(batch.column(name)))
+                found.setdefault(name.partition(".")[0], []).append(_word(batch.column(name)))
+        count = int(batch.schema.metadata[_COMPONENTS])
         return cls(
             batch.column("edge").to_numpy(),
             [batch.column(name) for name in names if name.startswith("key")],
-            batch.column("rows").to_numpy(),
-            tuple(tuple(word) for word in words.values()),
+            rows,
+            tuple(tuple(found.get(f"word{i}", (rows,))) for i in range(count)),
         )
+
+
+_COMPONENTS = b"components"
 
 
 def _word(array: pa.Array) -> Any:

@@ -211,13 +211,13 @@ class ShareGroup:
     def partials(self) -> Partials:
         """What is in the open panes, for `absorb` of another share group with the same specs and grid."""
         slots, gids, cells = self._layout.open_cells(self._open.count, self.groups)
-        words = [np.stack([word[cells] for word in self._layout.words(number)]) for number in self._numbers]
-        return Partials(
-            self._open.edges[slots],
-            self.dictionary.keys(gids) if self.dictionary.key_types else [],
-            self._layout.words(0)[0][cells],
-            tuple(self._typed(spec, one) for spec, one in zip(self._specs, words, strict=True)),
-        )
+        rows = self._layout.words(0)[0][cells]
+        words = [
+            self._typed(spec, np.stack([word[cells] for word in self._layout.words(number)])) if number else (rows,)
+            for spec, number in zip(self._specs, self._numbers, strict=True)
+        ]
+        keys = self.dictionary.keys(gids) if self.dictionary.key_types else []
+        return Partials(self._open.edges[slots], keys, rows, tuple(words))
 
     def absorb(self, part: Partials, positions: Sequence[int]) -> None:
         """Add partials of rows that were inserted elsewhere; their component i is the one at positions[i] here."""
@@ -230,7 +230,7 @@ class ShareGroup:
             spec, number = self._specs[i], self._numbers[i]
             component = spec.component
             if number == 0:
-                if isinstance(component, Count) and not (words[0] == part.rows).all():
+                if words[0] is not part.rows and not (words[0] == part.rows).all():
                     number = self._numbers[i] = self._layout.track_rows(component)
                     self._layout.words(number)[0][cells] += words[0] - part.rows
             elif isinstance(component, MinText | MaxText) and spec.column is not None:
