@@ -25,8 +25,8 @@ demo: $(READY) ## 240 queries over a simulated packet stream, on a local Spark
 test: check ## everything that must be true, in a few minutes
 	$(BIN)/python -m pytest -n auto
 
-test-long: check ## the same with many more random cases
-	WINDROW_EXAMPLES=1000 $(BIN)/python -m pytest -n auto
+test-long: check ## the same with many more random cases, 200 kills and half an hour of soak
+	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto
 
 check: lint types layers
 

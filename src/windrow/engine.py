@@ -117,7 +117,8 @@ class Engine:
         if part is not None:
             names = [query.name for query in running.queries_of(part)]
             shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-            notes.append(("shared", f"{len(names)} queries use these panes (rule SS1): {shown}"))
+            count = "1 query uses" if len(names) == 1 else f"{len(names)} queries use"
+            notes.append(("shared", f"{count} these panes (rule SS1): {shown}"))
         return notes
 
     # ---- data in --------------------------------------------------------------------------------------------------

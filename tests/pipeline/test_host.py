@@ -250,9 +250,11 @@ def test_a_stopped_query_stays_stopped(tmp_path: Path) -> None:
 
 def test_an_ended_run_does_not_take_another_script(tmp_path: Path) -> None:
     texts, batches = example()
-    play(tmp_path / "run", texts, batches)
-    with pytest.raises(windrow.StateError, match="has ended"):
-        opened(tmp_path / "run", [*texts, LATER])
+    before = play(tmp_path / "run", texts, batches)
+    changed = [texts[0].replace("SUM(x)", "MIN(x)"), texts[1]]
+    with pytest.raises(windrow.StateError, match="has ended, and the script has changed since: query q0"):
+        opened(tmp_path / "run", changed)
+    assert Folder(tmp_path / "run" / "out").contents() == before
     host, _, found = opened(tmp_path / "run", [*texts])
     assert host.finished and len(found.resumed) >= 2
     host.close()

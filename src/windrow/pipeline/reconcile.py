@@ -22,6 +22,8 @@ class Resumption:
 
 def reconcile(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequence[QueryDefinition]) -> Resumption:
     """Make a recovered host run these streams (with their fingerprints) and queries."""
+    if host.finished:
+        _require_unchanged(host, streams, queries)
     if host.waiting:
         host.flush()
     found = Resumption()
@@ -48,14 +50,24 @@ def reconcile(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequen
         reason = lost.get(name) or "is new or has changed: it starts with what its stream's panes hold now"
         kept = f"; its earlier answers were moved to {moved}" if moved is not None else ""
         found.afresh.append(f"query {definition.name} {reason}{kept}")
-    if found.afresh and host.finished:
-        raise StateError(
-            "the run of this checkpoint has ended, and the script has changed since: "
-            f"{'; '.join(found.afresh)}. Choose another checkpoint directory to run the changed script"
-        )
     host.open_sinks()
     host.compact()
     return found
+
+
+def _require_unchanged(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequence[QueryDefinition]) -> None:
+    """A run that has ended gives no more answers, so nothing may start afresh in it."""
+    old = {name: hosted.definition.meaning for name, hosted in host.queries.items()}
+    new = {definition.name.lower(): definition.meaning for definition in queries}
+    marks = {name: intake.fingerprint for name, intake in host.intakes.items()}
+    now = {stream.name.lower(): mark for stream, mark in streams if mark}
+    changed = [f"query {name}" for name in {**old, **new} if old.get(name) != new.get(name)]
+    changed += [f"stream {name}" for name in {**marks, **now} if marks.get(name) != now.get(name)]
+    if changed:
+        raise StateError(
+            f"the run of this checkpoint has ended, and the script has changed since: {', '.join(changed)}. Choose "
+            "another checkpoint directory to run the changed script"
+        )
 
 
 def _reconcile_streams(host: Host, streams: Sequence[tuple[Stream, str]], found: Resumption) -> Mapping[str, str]:
