@@ -200,14 +200,19 @@ class Database:
         format: str = "parquet",
         progress: OnProgress | None = None,
     ) -> None:
-        """Live: take in what arrives, every `trigger`; queries can be added, dropped and read while it runs."""
+        """Live: take in what arrives, every `trigger`; queries can be added, dropped and read while it runs.
+
+        An answer comes when the watermark of its stream passes its due time: with a later row, not by the clock. So
+        while a stream is idle, its queries are too; the queries of other streams go on. What goes wrong in the
+        background is raised by `wait` or `stop`.
+        """
         from windrow.pipeline.launch import Request
 
         expect_text(trigger, "the trigger of start")
         self._spark.start(Request(checkpoint, output, format, trigger, progress))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for a live run to end by itself (then True); what goes wrong in it is raised here."""
+        """Wait until a live run is over (then True), or for so many seconds; what goes wrong in it is raised here."""
         return self._spark.wait(timeout)
 
     def stop(self) -> Summary:
@@ -427,7 +432,12 @@ class Database:
             return
         found = self._find(name, Stream) if kind == "STREAM" else self._find(name, Relation)
         if isinstance(found, Stream):
+            if self._running:
+                raise StateError(f"a run is going on; stop it with db.stop() before you drop stream {found.name}")
             self._engine.remove_stream(found.name)
+            self._frames.pop(found.name.lower(), None)
+            if self._control is not None:
+                self._control.forget(found.name)
         self.catalog.remove(name)
 
     def _show(self, kind: str) -> pa.Table:

@@ -64,7 +64,9 @@ class Control:
         self._launched: Launched | None = None
         self._earlier: Host | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._views: dict[str, RunningQuery] = {}
+        self._closed = False
+        self._views: set[str] = set()
+        """Queries whose latest answer is a view."""
 
     @property
     def spark(self) -> SparkSession:
@@ -91,18 +93,16 @@ class Control:
     def replay(self, request: Request, *, finish: bool) -> Summary:
         """Read every source to its end; Ctrl-C stops cleanly, so that a checkpointed run can go on later."""
         launched = self._launch(request)
-        ended = False
         try:
             launched.run.start()
             launched.run.wait()
-            ended = True
         except KeyboardInterrupt:
-            self._close(finish=False)
+            self._close(launched, finish=False)
             raise
-        finally:
-            if not ended and self.active:
-                self._close(finish=False, failed=True)
-        return self._close(finish=finish)
+        except BaseException:
+            self._close(launched, finish=False, failed=True)
+            raise
+        return self._close(launched, finish=finish)
 
     def start(self, request: Request) -> None:
         """Begin a live run."""
@@ -110,28 +110,31 @@ class Control:
         try:
             launched.run.start()
         except BaseException:
-            self._close(finish=False, failed=True)
+            self._close(launched, finish=False, failed=True)
             raise
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for a live run to end by itself or fail."""
+        launched = self._going()
+        launched.run.require_outside()
         try:
-            return self._going().run.wait(timeout)
+            return launched.run.wait(timeout)
         except KeyboardInterrupt:
             raise
         except BaseException:
-            self._close(finish=False, failed=True)
+            self._close(launched, finish=False, failed=True)
             raise
 
     def stop(self) -> Summary:
         """End a live run cleanly."""
-        run = self._going().run
+        launched = self._going()
+        launched.run.require_outside()
         try:
-            run.wait(0.0)  # what went wrong is raised here, not swallowed
+            launched.run.wait(0.0)  # what went wrong is raised here, not swallowed
         except BaseException:
-            self._close(finish=False, failed=True)
+            self._close(launched, finish=False, failed=True)
             raise
-        return self._close(finish=False)
+        return self._close(launched, finish=False)
 
     def progress(self) -> Progress:
         """How far the run has come."""
@@ -143,12 +146,12 @@ class Control:
         return self._launched
 
     def _launch(self, request: Request) -> Launched:
-        if self._launched is not None:
-            raise StateError("a run is going on already; stop it first with db.stop()")
+        self._require_idle()
         if request.progress is not None and self._spark is None:
             request.progress(Progress("starting Spark"))
         home, spark = self._home, self.spark
         with home.turn:
+            self._require_idle()  # another thread may have come first
             if self._scratch is None:
                 self._scratch = tempfile.TemporaryDirectory(prefix="windrow-", ignore_cleanup_errors=True)
             launched = launch(
@@ -161,10 +164,25 @@ class Control:
             self._launched = launched
         return launched
 
-    def _close(self, *, finish: bool, failed: bool = False) -> Summary:
-        launched, self._launched = self._going(), None
-        launched.run.close(finish=finish, failed=failed)
-        self._earlier = launched.host
+    def _require_idle(self) -> None:
+        if self._launched is not None:
+            raise StateError("a run is going on already; stop it first with db.stop()")
+        if self._closed and self._earlier is not None and self._earlier.checkpoint is None and self._earlier.done:
+            raise StateError(
+                "this database was closed, and with it went the notes of what its runs have read; start with a new "
+                "windrow.connect(), and with a checkpoint if it shall go on later"
+            )
+
+    def _close(self, launched: Launched, *, finish: bool, failed: bool = False) -> Summary:
+        """End a run; several threads may ask for it, and one of them does it."""
+        finish = finish and not launched.run.stopped
+        launched.run.halt()
+        with self._home.turn:  # to the end: a query that comes now belongs to the run, or comes after it
+            if self._launched is launched:
+                try:
+                    launched.run.close(finish=finish, failed=failed)
+                finally:
+                    self._launched, self._earlier = None, launched.host
         return launched.run.summary(
             ended=launched.host.finished,
             resumed=tuple(launched.found.resumed),
@@ -176,25 +194,40 @@ class Control:
     def add(self, name: str, text: str, into: SinkSpec | None) -> RunningQuery:
         """Register a query in the run that goes on."""
         launched = self._going()
-        return launched.host.add(QueryDefinition(name, text, launched.outputs.resolve(name, into)))
+        try:
+            return launched.host.add(QueryDefinition(name, text, launched.outputs.resolve(name, into)))
+        except BaseException:
+            if name.lower() in launched.host.queries:  # its sink could not be opened
+                launched.host.drop(name)
+            raise
 
     def drop(self, name: str) -> None:
         """Drop a query of the run that goes on."""
         self._going().host.drop(name)
 
+    def forget(self, stream: str) -> None:
+        """A stream was dropped: one of the same name that is declared later is read from its start."""
+        if self._earlier is not None:
+            self._earlier.done.pop(stream.lower(), None)
+            self._earlier.intakes.pop(stream.lower(), None)
+
     # ---- what else Spark gives ------------------------------------------------------------------------------------
 
     def view(self, name: str, running: RunningQuery) -> DataFrame:
         """The latest answer as a temporary view, which follows the run."""
-        self._views[name] = running
-        return self._refresh(name)
+        self._views.add(name)
+        return self._refresh(name, running)
 
     def _refresh_views(self) -> None:
-        for name in self._views:
-            self._refresh(name)
+        if self._views:
+            # Asked for anew: a query may be dropped, and a recovered run has its own.
+            registered = {one.name: one.running for one in self._home.wanted()}
+            self._views &= registered.keys()
+            for name in self._views:
+                self._refresh(name, registered[name])
 
-    def _refresh(self, name: str) -> DataFrame:
-        frame = self.spark.createDataFrame(self._views[name].newest())
+    def _refresh(self, name: str, running: RunningQuery) -> DataFrame:
+        frame = self.spark.createDataFrame(running.newest())
         frame.createOrReplaceTempView(f"`{name.replace('`', '``')}`")
         return frame
 
@@ -207,14 +240,18 @@ class Control:
         return open_source(self.spark, stream, self._home.frames.get(stream.name.lower())).why
 
     def close(self) -> None:
-        """Stop the run, and Spark if it was started here."""
+        """Stop the run, and Spark if it was started here; what went wrong in the run is raised at the end."""
         if self._launched is not None:
-            self._close(finish=False)
-        if self._spark is not None and self._given is None:
-            _USERS.discard(id(self))
-            if not _USERS:
-                stop_session(self._spark)
-            self._spark = None
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
+            self._launched.run.require_outside()
+        try:
+            if self._launched is not None:
+                self.stop()
+        finally:
+            if self._spark is not None and self._given is None:
+                _USERS.discard(id(self))
+                if not _USERS:
+                    stop_session(self._spark)
+                self._spark = None
+            if self._scratch is not None:
+                self._scratch.cleanup()
+                self._scratch, self._closed = None, True

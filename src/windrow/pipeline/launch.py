@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from threading import RLock
 
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.engine import Engine
-from windrow.errors import StateError
+from windrow.errors import SetupError, StateError
 from windrow.language.catalog import Catalog, Stream
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
 from windrow.pipeline.outputs import Outputs
 from windrow.pipeline.reconcile import Resumption, add_intake, reconcile
-from windrow.pipeline.run import Run
+from windrow.pipeline.run import Run, check_trigger
 from windrow.pipeline.sinks import SinkSpec
-from windrow.pipeline.sources import fingerprint, open_source
+from windrow.pipeline.sources import Source, fingerprint, open_source
 from windrow.progress import OnProgress, Progress
 from windrow.running import RunningQuery
+
+FORGETFUL = frozenset({"socket"})
+"""Sources that have nothing to say of an earlier run: Spark refuses to go on with the offsets that it noted then."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,15 @@ def launch(
             "no stream has a source to read; declare one with CREATE STREAM … USING format OPTIONS (…) or "
             "db.stream(name, dataframe, …), or feed the streams with db.push(…)"
         )
+    if request.trigger is not None:
+        check_trigger(spark, request.trigger)
     sources = [open_source(spark, stream, frames.get(stream.name.lower())) for stream in with_source]
+    if request.trigger is None:
+        _require_bounded(sources)
     marks = [(stream, fingerprint(stream) if stream in with_source else "") for stream in streams]
     output = None if request.output is None else Path(request.output)
     checkpoint = None if request.checkpoint is None else Checkpoint.open(request.checkpoint)
+    host = None
     try:
         outputs = Outputs(spark, output, request.format, None if checkpoint is None else checkpoint.path)
         wanted = [QueryDefinition(one.name, one.text, outputs.resolve(one.name, one.into)) for one in queries]
@@ -89,42 +98,79 @@ def launch(
             host.recover({definition.name.lower(): definition for definition in wanted})
             found = reconcile(host, marks, wanted)
         else:
-            host, found = _begin(engine, catalog, checkpoint, outputs, earlier, marks, queries, wanted)
+            host = Host(engine, catalog, checkpoint, outputs)
+            found = _begin(host, outputs, earlier, marks, queries, wanted)
         offsets = scratch if checkpoint is None else checkpoint.path
+        for source in sources:
+            if (source.stream.format or "").lower() in FORGETFUL:
+                _read_anew(host, source.stream, offsets)
         run = Run(
             spark, sources, host, turn, offsets,
             trigger=request.trigger, progress=request.progress, after_step=after_step,
         )  # fmt: skip
     except BaseException:
-        if checkpoint is not None:
+        if host is not None:
+            host.close()  # sinks that are open already lock their directories
+        elif checkpoint is not None:
             checkpoint.close()
         raise
     return Launched(run, host, found, outputs)
 
 
+def _require_bounded(sources: Sequence[Source]) -> None:
+    endless = [source.stream for source in sources if not source.bounded]
+    if endless:
+        names = ", ".join(f"{stream.name} ({stream.format})" for stream in endless)
+        raise SetupError(f"a replay reads sources to their end, and {names} never ends; use --live or db.start(…)")
+
+
+def _read_anew(host: Host, stream: Stream, offsets: Path) -> None:
+    """Take what a forgetful source sends from now on for its first rows; what it sent before is in the engine."""
+    host.done.pop(stream.name.lower(), None)
+    rmtree(offsets / host.intakes[stream.name.lower()].folder, ignore_errors=True)
+
+
 def _begin(
-    engine: Engine,
-    catalog: Catalog,
-    checkpoint: Checkpoint | None,
+    host: Host,
     outputs: Outputs,
     earlier: Host | None,
     marks: Sequence[tuple[Stream, str]],
     queries: Sequence[Wanted],
     wanted: Sequence[QueryDefinition],
-) -> tuple[Host, Resumption]:
-    """A host for the database's own engine; without a checkpoint it goes on where an earlier run of it was stopped."""
-    host = Host(engine, catalog, checkpoint, outputs)
-    goes_on = earlier is not None and checkpoint is None and earlier.engine is engine
-    if goes_on and earlier is not None:
-        host.done, host.files = earlier.done, earlier.files
-        host.intakes, host.step = earlier.intakes, earlier.step
-    for definition, query in zip(wanted, queries, strict=True):
-        host.adopt(definition, query.running)
+) -> Resumption:
+    """Run the database's own engine; without a checkpoint it goes on where an earlier run of it was stopped."""
+    before = earlier if earlier is not None and earlier.engine is host.engine else None
+    if before is not None:
+        _require_same_checkpoint(host, before)
+        host.done, host.files = before.done, before.files
+        host.intakes, host.step = before.intakes, before.step
     for stream, mark in marks:
         if stream.name.lower() not in host.intakes:
             add_intake(host, stream, mark)
-    if not goes_on:
+    if before is None:
         outputs.require_no_late_rows()
-    host.open_sinks(fresh=not goes_on)
+    pairs = list(zip(wanted, queries, strict=True))
+    for fresh in (False, True):
+        for definition, query in pairs:
+            if fresh != _goes_on(before, definition, query):
+                host.adopt(definition, query.running)
+        host.open_sinks(fresh=fresh)
     host.compact()
-    return host, Resumption()
+    return Resumption()
+
+
+def _goes_on(before: Host | None, definition: QueryDefinition, query: Wanted) -> bool:
+    """Whether the earlier run wrote answers of this very query to this very place."""
+    hosted = None if before is None else before.queries.get(query.name.lower())
+    return hosted is not None and hosted.running is query.running and hosted.definition.writes_like(definition)
+
+
+def _require_same_checkpoint(host: Host, before: Host) -> None:
+    """What a run has read, only its own checkpoint knows: with another one the same rows would be read again."""
+    if before.done and (before.checkpoint is not None or host.checkpoint is not None):
+        had = "no checkpoint" if before.checkpoint is None else f"the checkpoint {before.checkpoint.path}"
+        has = "no checkpoint" if host.checkpoint is None else f"the empty checkpoint {host.checkpoint.path}"
+        raise StateError(
+            f"an earlier run of this database has read its streams with {had}, and this one would begin with {has} "
+            "and read them again; go on with the same, or start with a new windrow.connect()"
+        )

@@ -15,20 +15,32 @@ CHECK = 0.05
 
 
 class Pace:
-    """Lets the stream that is furthest behind go first; streams that have ended hold nobody back."""
+    """Lets the stream that is furthest behind go first; streams that have ended hold nobody back.
 
-    def __init__(self, clocks: Mapping[str, object], watermark: Callable[[str], int | None]) -> None:
+    `patience`: so many seconds a stream of a live run waits at most, and so long after its last batch a stream counts
+    as idle, which holds nobody back either. None: a replay, in which everybody waits until the others have come.
+    """
+
+    def __init__(
+        self,
+        clocks: Mapping[str, object],
+        watermark: Callable[[str], int | None],
+        patience: float | None = None,
+    ) -> None:
         # Only streams with the same clock (timestamps, or the same kind of ticks) can be compared.
         self._clocks = dict(clocks)
         self._watermark = watermark
+        self._patience = patience
         self._going = set(clocks)
+        self._seen = dict.fromkeys(clocks, monotonic())
         self._moved = Condition()
         self._free = False
 
-    def wait(self, stream: str, patience: float | None = None) -> None:
-        """Return when no comparable stream is behind this one, or after so many seconds of patience."""
-        until = None if patience is None else monotonic() + patience
+    def wait(self, stream: str) -> None:
+        """A batch has come: return when no comparable stream is behind this one, or when patience is over."""
         with self._moved:
+            self._seen[stream] = monotonic()
+            until = None if self._patience is None else monotonic() + self._patience
             while not self._free and self._behind(stream) and (until is None or monotonic() < until):
                 self._moved.wait(CHECK)
 
@@ -37,11 +49,16 @@ class Pace:
         return mine is not None and any(_is_behind(self._watermark(other), mine) for other in self._others(stream))
 
     def _others(self, stream: str) -> Iterable[str]:
-        return [one for one in self._going if one != stream and self._clocks[one] == self._clocks[stream]]
+        same = (one for one in self._going if one != stream and self._clocks[one] == self._clocks[stream])
+        return [one for one in same if not self._idle(one)]
 
-    def moved(self) -> None:
+    def _idle(self, stream: str) -> bool:
+        return self._patience is not None and monotonic() - self._seen[stream] > self._patience
+
+    def moved(self, stream: str) -> None:
         """A stream has gone on."""
         with self._moved:
+            self._seen[stream] = monotonic()
             self._moved.notify_all()
 
     def end(self, stream: str) -> None:

@@ -6,15 +6,19 @@ StreamingQuery (one per stream) ─► foreachBatch ─► pace ─► slice on 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from threading import Event, RLock
+from threading import Event, RLock, local
 from time import perf_counter
-from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from windrow.errors import CheckpointError, Error, SetupError, StateError
+from windrow.pipeline.callbacks import Callbacks
 from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.pace import Pace
@@ -28,6 +32,9 @@ FLUSH_ROWS = 4_000_000
 LIVE_PATIENCE = 2.0
 """Seconds that a live stream waits for one that is behind; a replay waits until that one has come or has ended."""
 POLL = 0.02
+SPARK_ERRORS = (PySparkException, Py4JError, OSError)
+_numbers = count(1)
+"""Spark refuses a second query of the same name, and two databases may have streams of the same name."""
 
 
 class _Stopped(Exception):
@@ -50,7 +57,7 @@ class Run:
         after_step: Callable[[], None] = lambda: None,
     ) -> None:
         self.host = host
-        self._spark = spark
+        self._callbacks = Callbacks(spark)
         self._sources = {source.stream.name.lower(): source for source in sources}
         self._turn = turn
         self._trigger = trigger
@@ -60,20 +67,17 @@ class Run:
         self._failure: BaseException | None = None
         self._failed = Event()
         self._stopping = False
-        self._pace = Pace({name: source.stream.timestamps for name, source in self._sources.items()}, host.watermark)
+        self._telling = local()
+        self._pace = Pace(
+            {name: source.stream.timestamps for name, source in self._sources.items()},
+            host.watermark,
+            None if trigger is None else LIVE_PATIENCE,
+        )
         self._began: float | None = None
         self._flushed = perf_counter()
         self._steps = 0
         self._totals = {name: total_files(source) for name, source in self._sources.items()}
         self._offset_folders = offsets
-        if trigger is None:
-            self._require_bounded()
-
-    def _require_bounded(self) -> None:
-        endless = [source.stream for source in self._sources.values() if not source.bounded]
-        if endless:
-            names = ", ".join(f"{stream.name} ({stream.format})" for stream in endless)
-            raise SetupError(f"a replay reads sources to their end, and {names} never ends; use --live or db.start(…)")
 
     # ---- Spark's side ---------------------------------------------------------------------------------------------
 
@@ -90,6 +94,7 @@ class Run:
 
     def _start(self, name: str, source: Source) -> StreamingQuery:
         def on_batch(frame: DataFrame, batch: int) -> None:
+            self._callbacks.note()
             try:
                 self._take(name, source, frame, batch)
             except BaseException as error:
@@ -98,11 +103,17 @@ class Run:
 
         writer = (
             source.frame.writeStream.foreachBatch(on_batch)
-            .queryName(f"windrow {source.stream.name}")
+            .queryName(f"windrow {source.stream.name} {next(_numbers)}")
             .option("checkpointLocation", self._offsets(name).as_uri())
         )
-        writer = writer.trigger(availableNow=True) if self._trigger is None else _every(writer, self._trigger)
-        return writer.start()
+        if self._trigger is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=self._trigger)
+        try:
+            return writer.start()
+        except SPARK_ERRORS as error:
+            raise _spark_error(source, error) from error
 
     def _offsets(self, name: str) -> Path:
         """Where Spark notes which files and offsets belong to which micro-batch."""
@@ -112,7 +123,7 @@ class Run:
 
     def _take(self, name: str, source: Source, frame: DataFrame, batch: int) -> None:
         """One micro-batch: sliced on the executors, then taken in, all in one turn."""
-        self._pace.wait(name, None if self._trigger is None else LIVE_PATIENCE)
+        self._pace.wait(name)
         with self._turn:
             if self._stopping:
                 raise _Stopped
@@ -134,7 +145,7 @@ class Run:
                 host.phases[f"worker {phase}"] = host.phases.get(f"worker {phase}", 0.0) + seconds
             self._steps += 1
             self._after_step()
-        self._pace.moved()
+        self._pace.moved(name)
         self._tell("reading")
 
     def _flush_now(self) -> bool:
@@ -154,11 +165,12 @@ class Run:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until every source has ended, and say whether that is so; what went wrong is raised."""
+        self.require_outside()
         until = None if timeout is None else perf_counter() + timeout
         while True:
             self._raise_failure()
             for name, query in list(self._queries.items()):
-                if not query.isActive:
+                if not self._is_active(name, query):
                     self._ended(name, query)
             if not self._queries:
                 return True
@@ -166,8 +178,14 @@ class Run:
                 return False
             self._failed.wait(POLL)
 
+    def _is_active(self, name: str, query: StreamingQuery) -> bool:
+        try:
+            return bool(query.isActive)
+        except SPARK_ERRORS as error:
+            raise _spark_error(self._sources[name], error) from error
+
     def _ended(self, name: str, query: StreamingQuery) -> None:
-        del self._queries[name]
+        self._queries.pop(name, None)  # another thread may be stopping the run
         self._pace.end(name)
         problem = query.exception()
         if problem is not None and not self._stopping:
@@ -176,22 +194,37 @@ class Run:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            self._halt()
-            failure, self._failure = self._failure, None
+            self.halt()
+            failure = self._failure  # stays: every thread that waits is told
             raise failure if isinstance(failure, (Error, KeyboardInterrupt)) else _spark_error(None, failure)
 
-    def _halt(self) -> None:
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has stopped it, so that the sources may have more."""
+        return self._stopping
+
+    def halt(self) -> None:
         """Stop Spark's queries; the micro-batch that is being taken in is finished first."""
+        self.require_outside()
         self._pace.release()
         with self._turn:
             self._stopping = True
         for query in list(self._queries.values()):
-            query.stop()
+            with suppress(*SPARK_ERRORS):  # of a Spark that is gone there is nothing to stop
+                query.stop()
         self._queries.clear()
+        self._callbacks.close()
+
+    def require_outside(self) -> None:
+        """Refuse what would wait for the micro-batch that waits for the caller."""
+        if getattr(self._telling, "now", False):
+            raise StateError(
+                "the progress function of a run cannot wait for the run or stop it, because the run waits for that "
+                "function; set a flag there, and call db.stop() in another thread"
+            )
 
     def close(self, *, finish: bool, failed: bool = False) -> None:
-        """Stop what still runs; end the input if that is asked for; leave a snapshot for the next run."""
-        self._halt()
+        """Once it is halted: end the input if that is asked for, leave a snapshot for the next run."""
         with self._turn:
             try:
                 if not failed:
@@ -230,7 +263,11 @@ class Run:
         )
 
     def _tell(self, state: str) -> None:
-        self._report(self.progress(state))
+        self._telling.now = True
+        try:
+            self._report(self.progress(state))
+        finally:
+            self._telling.now = False
 
     def summary(self, *, ended: bool, resumed: tuple[str, ...], afresh: tuple[str, ...]) -> Summary:
         """What to say at the end."""
@@ -248,11 +285,12 @@ class Run:
         )
 
 
-def _every(writer: Any, trigger: str) -> Any:
+def check_trigger(spark: SparkSession, trigger: str) -> None:
+    """Refuse a text that is no interval, as Spark reads it."""
     try:
-        return writer.trigger(processingTime=trigger)
-    except Exception as error:
-        raise SetupError(f"trigger: expected an interval such as '1 second', found {trigger!r} ({error})") from None
+        spark._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)
+    except (PySparkException, Py4JError):
+        raise SetupError(f"trigger: expected an interval such as '1 second', found {trigger!r}") from None
 
 
 def _check_offsets(folder: Path, done: int) -> None:
