@@ -30,6 +30,12 @@ class Cluster:
     worker_pids: list[int]
     directory: Path
 
+    def executors(self) -> list[int]:
+        """The Java processes that the workers have started for applications."""
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        pairs = (tuple(map(int, line.split())) for line in listed.splitlines())
+        return [pid for pid, parent in pairs if parent in self.worker_pids]
+
 
 @contextlib.contextmanager
 def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "600m") -> Iterator[Cluster]:

@@ -239,9 +239,11 @@ class Host:
 
     @property
     def waiting(self) -> int:
-        """Answer rows that no sink has yet."""
+        """Answer rows and late rows that no sink has yet; a snapshot has none of them."""
         with_sink = (hosted for hosted in self.queries.values() if hosted.sink is not None)
-        return sum(batch.num_rows for hosted in with_sink for batch in hosted.running.batches)
+        answers = sum(batch.num_rows for hosted in with_sink for batch in hosted.running.batches)
+        late = sum(rows.num_rows for running in self.engine.streams.values() for rows in running.late)
+        return int(answers + late)
 
     def _write_out(self, step: int) -> None:
         began = perf_counter()

@@ -16,6 +16,7 @@ from windrow.language.catalog import Catalog, Stream
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
+from windrow.pipeline.offsets import check_offsets
 from windrow.pipeline.outputs import Outputs
 from windrow.pipeline.reconcile import Resumption, add_intake, reconcile
 from windrow.pipeline.run import Run, check_trigger
@@ -96,6 +97,7 @@ def launch(
             report(Progress("recovering"))
             host = Host(Engine(engine.synopsis), Catalog(), checkpoint, outputs)
             host.recover({definition.name.lower(): definition for definition in wanted})
+            _check_fit(host, checkpoint, sources)
             found = reconcile(host, marks, wanted)
         else:
             host = Host(engine, catalog, checkpoint, outputs)
@@ -128,6 +130,14 @@ def _read_anew(host: Host, stream: Stream, offsets: Path) -> None:
     """Take what a forgetful source sends from now on for its first rows; what it sent before is in the engine."""
     host.done.pop(stream.name.lower(), None)
     rmtree(offsets / host.intakes[stream.name.lower()].folder, ignore_errors=True)
+
+
+def _check_fit(host: Host, checkpoint: Checkpoint, sources: Sequence[Source]) -> None:
+    """Refuse offsets that do not fit the journal while the checkpoint is still as it was found."""
+    for stream in (source.stream for source in sources if source.frame.isStreaming):
+        intake = host.intakes.get(stream.name.lower())
+        if intake is not None and intake.fingerprint == fingerprint(stream):
+            check_offsets(checkpoint.path / intake.folder, host.done.get(stream.name.lower(), -1))
 
 
 def _begin(

@@ -6,23 +6,25 @@ StreamingQuery (one per stream) ─► foreachBatch ─► pace ─► slice on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from threading import Event, RLock, local
+from threading import Event, RLock, Thread, local
 from time import perf_counter
+from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from windrow.errors import CheckpointError, Error, SetupError, StateError
+from windrow.errors import Error, SetupError, StateError
 from windrow.pipeline.callbacks import Callbacks
 from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
+from windrow.pipeline.offsets import check_offsets, forget_unbegun
 from windrow.pipeline.pace import Pace
 from windrow.pipeline.sources import Source, total_files
+from windrow.pipeline.spark_log import log_failure
 from windrow.progress import OnProgress, Progress, StreamProgress, Summary
 
 FLUSH_SECONDS = 5.0
@@ -32,6 +34,8 @@ FLUSH_ROWS = 4_000_000
 LIVE_PATIENCE = 2.0
 """Seconds that a live stream waits for one that is behind; a replay waits until that one has come or has ended."""
 POLL = 0.02
+WATCHER_SECONDS = 5.0
+"""How long the end of a query that was stopped may take to be noticed."""
 SPARK_ERRORS = (PySparkException, Py4JError, OSError)
 _numbers = count(1)
 """Spark refuses a second query of the same name, and two databases may have streams of the same name."""
@@ -65,7 +69,10 @@ class Run:
         self._after_step = after_step
         self._queries: dict[str, StreamingQuery] = {}
         self._failure: BaseException | None = None
-        self._failed = Event()
+        self._over: dict[str, BaseException | None] = {}
+        """Queries that Spark has ended, and why if not because of the end of their input."""
+        self._news = Event()
+        self._watchers: list[Thread] = []
         self._stopping = False
         self._telling = local()
         self._pace = Pace(
@@ -111,14 +118,25 @@ class Run:
         else:
             writer = writer.trigger(processingTime=self._trigger)
         try:
-            return writer.start()
+            query = writer.start()
         except SPARK_ERRORS as error:
             raise _spark_error(source, error) from error
+        self._watchers.append(_apart(self._watch, name, query))
+        return query
+
+    def _watch(self, name: str, query: StreamingQuery) -> None:
+        try:
+            query.awaitTermination()
+            self._over[name] = None
+        except Exception as error:  # of the query, or of a Java process that is not there any more
+            self._over[name] = error
+        self._news.set()
 
     def _offsets(self, name: str) -> Path:
         """Where Spark notes which files and offsets belong to which micro-batch."""
         folder = self._offset_folders / self.host.intakes[name].folder
-        _check_offsets(folder, self.host.done.get(name, -1))
+        check_offsets(folder, self.host.done.get(name, -1))
+        forget_unbegun(folder)
         return folder
 
     def _take(self, name: str, source: Source, frame: DataFrame, batch: int) -> None:
@@ -158,7 +176,7 @@ class Run:
     def _fail(self, error: BaseException) -> None:
         if self._failure is None and not isinstance(error, _Stopped):
             self._failure = error
-            self._failed.set()
+            self._news.set()
             self._pace.release()
 
     # ---- the user's side ------------------------------------------------------------------------------------------
@@ -169,25 +187,18 @@ class Run:
         until = None if timeout is None else perf_counter() + timeout
         while True:
             self._raise_failure()
-            for name, query in list(self._queries.items()):
-                if not self._is_active(name, query):
-                    self._ended(name, query)
+            for name in list(self._over):
+                self._ended(name, self._over.pop(name))
             if not self._queries:
                 return True
             if until is not None and perf_counter() >= until:
                 return False
-            self._failed.wait(POLL)
+            if self._news.wait(POLL):
+                self._news.clear()
 
-    def _is_active(self, name: str, query: StreamingQuery) -> bool:
-        try:
-            return bool(query.isActive)
-        except SPARK_ERRORS as error:
-            raise _spark_error(self._sources[name], error) from error
-
-    def _ended(self, name: str, query: StreamingQuery) -> None:
-        self._queries.pop(name, None)  # another thread may be stopping the run
+    def _ended(self, name: str, problem: BaseException | None) -> None:
+        self._queries.pop(name, None)  # a halted run has none any more
         self._pace.end(name)
-        problem = query.exception()
         if problem is not None and not self._stopping:
             self._raise_failure()
             raise _spark_error(self._sources[name], problem)
@@ -209,10 +220,11 @@ class Run:
         self._pace.release()
         with self._turn:
             self._stopping = True
-        for query in list(self._queries.values()):
-            with suppress(*SPARK_ERRORS):  # of a Spark that is gone there is nothing to stop
-                query.stop()
+        for stopping in [_apart(_stop, query) for query in list(self._queries.values())]:
+            stopping.join()
         self._queries.clear()
+        for watcher in self._watchers:
+            watcher.join(WATCHER_SECONDS)
         self._callbacks.close()
 
     def require_outside(self) -> None:
@@ -285,6 +297,23 @@ class Run:
         )
 
 
+def _apart(work: Callable[..., None], *arguments: Any) -> Thread:
+    """Talk to Java in a thread of its own, which has a connection of its own.
+
+    When Ctrl-C interrupts a call, its answer still comes, and the next call on that connection takes it for its own.
+    """
+    thread = Thread(target=work, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+def _stop(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except Exception:  # whoever ended us may have ended Java before; then there is nothing to stop
+        log_failure("the streaming query could not be stopped")
+
+
 def check_trigger(spark: SparkSession, trigger: str) -> None:
     """Refuse a text that is no interval, as Spark reads it."""
     try:
@@ -293,24 +322,12 @@ def check_trigger(spark: SparkSession, trigger: str) -> None:
         raise SetupError(f"trigger: expected an interval such as '1 second', found {trigger!r}") from None
 
 
-def _check_offsets(folder: Path, done: int) -> None:
-    """Spark must know the micro-batches that the journal has, or it would give their numbers to others."""
-    begun, committed = (
-        max((int(file.name) for file in (folder / kind).glob("*") if file.name.isdigit()), default=-1)
-        for kind in ("offsets", "commits")
-    )
-    if not committed <= done <= begun:
-        raise CheckpointError(
-            f"{folder} does not fit the journal: Spark began micro-batches up to {begun} and committed those up to "
-            f"{committed}, the journal has them up to {done}. Restore the whole checkpoint, or start afresh with "
-            "another directory"
-        )
-
-
 def _spark_error(source: Source | None, problem: BaseException) -> SetupError:
     """One clear line of what Spark says in a hundred."""
     text = str(problem).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     cause = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "no reason")
+    if isinstance(problem, (OSError, Py4JNetworkError)):
+        cause = "its Java process has ended; it was killed, or its log says why"
     where = "" if source is None else f"stream {source.stream.name}: "
     return SetupError(f"{where}Spark could not go on: {cause}. Everything taken in so far is kept by the checkpoint.")
