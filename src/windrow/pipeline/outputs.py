@@ -32,7 +32,7 @@ class Outputs:
             return None if into.format == "memory" else into
         if self._output is not None:
             return output_spec(self._output, name, self._format)
-        return sink_spec("console", {}) if self._format == "console" else None
+        return sink_spec(self._format, {}) if self._format in ("console", "noop") else None
 
     def open(self, definition: QueryDefinition, schema: pa.Schema, *, fresh: bool) -> Sink:
         """The sink of a query that has one."""

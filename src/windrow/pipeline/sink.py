@@ -64,6 +64,16 @@ class Sink(ABC):
         """Let go of what the sink holds; a second call does nothing."""
 
 
+class NoSink(Sink):
+    """Answers are computed and dropped, like Spark's noop: for measuring."""
+
+    location = "noop"
+    exactly_once = True
+
+    def write(self, step: int, table: pa.Table) -> None:
+        """Nothing."""
+
+
 class MemorySink(Sink):
     """Answers stay with the query handle (`q.answers()`), so there is nothing to write."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from windrow.errors import SinkError
-from windrow.pipeline.sink import MemorySink, Sink, SinkSpec
+from windrow.pipeline.sink import MemorySink, NoSink, Sink, SinkSpec
 from windrow.pipeline.sink_console import DEFAULT_ROWS, ConsoleSink
 from windrow.pipeline.sink_directory import local_path, move_aside, safe_name
 from windrow.pipeline.sink_files import FILE_FORMATS, FileSink, check_compression
@@ -31,6 +31,7 @@ OWN_OPTIONS = {
     "json": ("path",),
     "console": ("rows",),
     "memory": (),
+    "noop": (),
 }
 """The formats that need no Spark, and the options that each takes."""
 
@@ -77,6 +78,8 @@ def open_sink(spec: SinkSpec, query: str, schema: pa.Schema, spark: SparkOrMaker
         return ConsoleSink(query, _console_rows(spec))
     if spec.format == "memory":
         return MemorySink()
+    if spec.format == "noop":
+        return NoSink()
     from windrow.pipeline.sink_spark import SparkSink, StagedSink, staged_path
 
     if spark is None:

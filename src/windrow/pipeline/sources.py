@@ -53,6 +53,8 @@ class Source:
     """For EXPLAIN: which scan, and why."""
     bounded: bool
     """False when the source never ends by itself."""
+    files: int | None = None
+    """How many files it had when it was opened; None when it is no file source."""
 
 
 def open_source(spark: SparkSession, stream: Stream, given: DataFrame | None = None) -> Source:
@@ -70,7 +72,7 @@ def open_source(spark: SparkSession, stream: Stream, given: DataFrame | None = N
             frame = reader.load(files.stream_path if files else None).select("path")
         else:
             frame = declared.frame(spark, files, streaming=True)
-    return Source(stream, frame, way, why, declared.format not in _NEVER_END)
+    return Source(stream, frame, way, why, declared.format not in _NEVER_END, None if files is None else files.count)
 
 
 def expected_scan(stream: Stream) -> str:
@@ -153,17 +155,8 @@ def fingerprint(stream: Stream) -> str:
 
 
 def total_files(source: Source) -> int | None:
-    """How many files the source has now, listed as Spark lists them; None when it is no file source."""
-    if source.stream.format is None:
-        return None
-    spark = source.frame.sparkSession
-    declared = Declared.of(source.stream)
-    try:
-        with declared.explained(spark):
-            files = declared.files(spark)
-    except SetupError:
-        return None
-    return files.count if files is not None else None
+    """How many files the source had when it was opened; None when it is no file source."""
+    return source.files
 
 
 def _ends(frame: DataFrame) -> bool:

@@ -23,6 +23,8 @@ DEFAULTS = {
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.worker.reuse": "true",
+    # Between Java and its Python workers: with TCP every job waits 40 ms for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
     # A run keeps its own counters; Spark's history of progress events would only hold memory.
     "spark.sql.streaming.numRecentProgressUpdates": "4",
 }
