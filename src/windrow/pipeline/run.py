@@ -197,11 +197,11 @@ class Run:
                 self._news.clear()
 
     def _ended(self, name: str, problem: BaseException | None) -> None:
-        self._queries.pop(name, None)  # a halted run has none any more
-        self._pace.end(name)
         if problem is not None and not self._stopping:
+            self._fail(_spark_error(self._sources[name], problem))  # unless a micro-batch has told more already
             self._raise_failure()
-            raise _spark_error(self._sources[name], problem)
+        self._queries.pop(name, None)  # another thread may be stopping the run
+        self._pace.end(name)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
