@@ -89,7 +89,7 @@ def launch(
     marks = [(stream, fingerprint(stream) if stream in with_source else "") for stream in streams]
     output = None if request.output is None else Path(request.output)
     checkpoint = None if request.checkpoint is None else Checkpoint.open(request.checkpoint)
-    host = None
+    host: Host | None = None
     try:
         outputs = Outputs(spark, output, request.format, None if checkpoint is None else checkpoint.path)
         wanted = [QueryDefinition(one.name, one.text, outputs.resolve(one.name, one.into)) for one in queries]

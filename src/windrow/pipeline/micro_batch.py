@@ -12,6 +12,7 @@ from windrow.job import Job
 from windrow.language.catalog import Stream
 from windrow.pipeline.pushdown import Observed, common_filter, late_rows, narrow, observed, refuse_null_times
 from windrow.pipeline.sources import Source
+from windrow.pipeline.spark_errors import reading
 from windrow.pipeline.worker import slice_files, slice_rows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sliced import SCHEMA, Sliced, pack, unpack
@@ -24,6 +25,13 @@ def slice_batch(
     source: Source, frame: DataFrame, job: Job, plans: list[PeriodicAggregate], watermark: int | None
 ) -> pa.Table:
     """Slice the rows of a micro-batch on the executors; only partials, counters and late rows come back."""
+    with reading(f"stream {source.stream.name}"):
+        return _sliced(source, frame, job, plans, watermark)
+
+
+def _sliced(
+    source: Source, frame: DataFrame, job: Job, plans: list[PeriodicAggregate], watermark: int | None
+) -> pa.Table:
     if source.scan == "arrow":
         return _collect(frame.mapInArrow(slice_files(job.text, watermark), COLUMNS))
     stream, condition = source.stream, common_filter(plans)

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from windrow.errors import SinkError
 from windrow.language.catalog import Stream
 from windrow.pipeline.definitions import QueryDefinition
-from windrow.pipeline.sinks import Sink, SinkSpec, open_sink, output_spec, sink_spec
+from windrow.pipeline.sink_spark import require_writer
+from windrow.pipeline.sinks import OWN_OPTIONS, Sink, SinkSpec, open_sink, output_spec, sink_spec
 
 LATE = "_late"
 """The folder of late rows, beside the folders of the queries."""
@@ -37,6 +38,8 @@ class Outputs:
     def open(self, definition: QueryDefinition, schema: pa.Schema, *, fresh: bool) -> Sink:
         """The sink of a query that has one."""
         assert definition.sink is not None
+        if definition.sink.format not in OWN_OPTIONS:
+            require_writer(self._spark, definition.sink.format, definition.name)
         return open_sink(definition.sink, definition.name, schema, self._spark, fresh=fresh)
 
     def open_late(self, stream: Stream) -> Sink | None:

@@ -1,7 +1,8 @@
 """USING and OPTIONS of a stream or relation → Spark's readers, for streams and for batches.
 
-The formats and options are Spark's own. Two things are stricter than Spark's defaults: a csv, json or xml record that
-does not parse is an error, not a row of NULLs; and a csv header must name the columns, not just be skipped.
+The formats and options are Spark's own. Three things are stricter than Spark's defaults: a csv, json or xml record that
+does not parse is an error, not a row of NULLs; a csv header must name the columns, not just be skipped; and checksums
+in Parquet files are verified.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_sql
 
 from windrow.errors import SetupError
 from windrow.language.catalog import Relation, Stream
+from windrow.pipeline.spark_errors import FROM_SPARK, file_error, spark_reason
 from windrow.pipeline.spark_types import declared_columns, spark_schema
 
 OWN_OPTIONS = ("scan", "select")
@@ -29,9 +29,12 @@ BYTES_PER_TRIGGER = 1 << 30
 
 _KNOW_THEIR_SCHEMA = frozenset({"parquet", "orc", "avro", "binaryfile"})
 PARSED = frozenset({"csv", "json", "xml"})
-_FILE_FORMATS = _KNOW_THEIR_SCHEMA | PARSED | {"text"}
+FILE_FORMATS = _KNOW_THEIR_SCHEMA | PARSED | {"text"}
 _PACKAGES = {"kafka": "spark-sql-kafka-0-10_2.13", "avro": "spark-avro_2.13"}
+_INTEGERS = (spark_sql.ByteType(), spark_sql.ShortType(), spark_sql.IntegerType(), spark_sql.LongType())
+"""From narrow to wide."""
 BINARY_FILE = "path string, modificationTime timestamp, length long, content binary"
+_VERIFY_CHECKSUMS = "parquet.page.verify-checksum.enabled"
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 
@@ -78,19 +81,19 @@ class Declared:
         way = self.options.get("scan")
         if way not in (None, "arrow", "rows"):
             raise SetupError(f"{self.owner}: the option scan must be 'arrow' or 'rows', found {way!r}")
-        if self.format in _FILE_FORMATS and not self.options.get("path"):
+        if self.format in FILE_FORMATS and not self.options.get("path"):
             raise SetupError(f"{self.owner}: {self.format} needs a path; add OPTIONS (path '…')")
         paces = [name for name in ("maxFilesPerTrigger", "maxBytesPerTrigger") if name.lower() in self.options]
         for name in paces:
             value = self.options[name.lower()]
-            if self.format in _FILE_FORMATS and not (value.isascii() and value.isdigit() and int(value) > 0):
+            if self.format in FILE_FORMATS and not (value.isascii() and value.isdigit() and int(value) > 0):
                 raise SetupError(f"{self.owner}: the option {name} must be a whole number above 0, found {value!r}")
-        if self.format in _FILE_FORMATS and len(paces) > 1:
+        if self.format in FILE_FORMATS and len(paces) > 1:
             raise SetupError(f"{self.owner}: give maxFilesPerTrigger or maxBytesPerTrigger, not both")
 
     def spark_options(self) -> dict[str, str]:
         """What goes to Spark: all but our own and the path, and a strict reading unless the user wants another."""
-        own = (*OWN_OPTIONS, "path") if self.format in _FILE_FORMATS else OWN_OPTIONS
+        own = (*OWN_OPTIONS, "path") if self.format in FILE_FORMATS else OWN_OPTIONS
         options = {name: value for name, value in self.source.options.items() if name.lower() not in own}
         if self.format in PARSED:
             # Spark's own default makes NULLs of what it cannot parse: rows would be lost in silence.
@@ -98,12 +101,14 @@ class Declared:
             if self.format == "csv" and self.has_header:
                 defaults["enforceSchema"] = "false"  # the header is checked, not skipped
             options |= {name: value for name, value in defaults.items() if name.lower() not in self.options}
+        if self.format == "parquet" and _VERIFY_CHECKSUMS not in self.options:
+            options[_VERIFY_CHECKSUMS] = "true"  # Spark's own default gives what a damaged page has
         return options
 
     def paced(self) -> dict[str, str]:
         """The options of a streaming reader."""
         options = self.spark_options()
-        if self.format in _FILE_FORMATS and not {"maxfilespertrigger", "maxbytespertrigger"} & set(self.options):
+        if self.format in FILE_FORMATS and not {"maxfilespertrigger", "maxbytespertrigger"} & set(self.options):
             options["maxBytesPerTrigger"] = str(BYTES_PER_TRIGGER)
         return options
 
@@ -116,7 +121,7 @@ class Declared:
 
     def files(self, spark: SparkSession) -> Files | None:
         """What Spark finds under the path, by its own rules; None for sources that are no files."""
-        if self.format not in _FILE_FORMATS:
+        if self.format not in FILE_FORMATS:
             return None
         path = self.options["path"]
         listing = spark.read.format("binaryFile").schema(BINARY_FILE).options(**self.spark_options()).load(path)
@@ -154,6 +159,8 @@ class Declared:
                     "that the option select reads; put a first file there"
                 )
             return declared
+        if self.format == "parquet" and self.select is None:
+            return _widened(self._found_schema(spark), declared)
         if self.format in _KNOW_THEIR_SCHEMA or self.select is not None:
             return self._found_schema(spark)
         if self.format == "csv" and self.has_header:
@@ -173,33 +180,29 @@ class Declared:
         """Spark's errors while a source is opened, in one line that names the stream."""
         try:
             yield
-        except (PySparkException, Py4JJavaError) as error:
+        except FROM_SPARK as error:
             reason = spark_reason(error)
             path = self.options.get("path")
-            if "PATH_NOT_FOUND" in reason:
+            if "PATH_NOT_FOUND" in str(error):
                 raise SetupError(f"{self.owner}: there is nothing at {path}; correct the path, or create it") from error
+            unreadable = file_error(self.owner, error)
+            if unreadable is not None:
+                raise unreadable from error
             if "Failed to find" in reason and self.format in _PACKAGES:
                 package = f"org.apache.spark:{_PACKAGES[self.format]}:{spark.version}"
                 reason += f"; its connector is not loaded, add --set spark.jars.packages={package}"
             raise SetupError(f"{self.owner}: Spark cannot open the {self.format} source: {reason}") from error
 
 
-def spark_reason(error: Exception) -> str:
-    """What Spark complains about, in one line: its first words and, where there is one, the cause of it all."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    if java is None:
-        return _first_line(str(error))
-    lines = []
-    while java is not None:
-        lines.append(_first_line(str(java.getMessage() or java.getClass().getSimpleName())))
-        java = java.getCause()
-    # The outermost words only say that a job of Spark's own failed.
-    lines = [line for line in lines if not line.startswith(("Exception thrown in", "Job aborted"))] or lines
-    return lines[0] if lines[-1] in lines[0] else f"{lines[0]}: {lines[-1]}"
-
-
-def _first_line(text: str) -> str:
-    return re.sub(r"\s*SQLSTATE: \w+$", "", text.strip().split("\n")[0]).rstrip(". ")
+def _widened(found: spark_sql.StructType, declared: spark_sql.StructType) -> spark_sql.StructType:
+    """The schema of one Parquet file, with whole numbers as wide as declared: those of other files may be wider."""
+    wanted = {field.name.lower(): field.dataType for field in declared}
+    fields = []
+    for field in found:
+        kind = wanted.get(field.name.lower(), field.dataType)
+        wider = kind in _INTEGERS and field.dataType in _INTEGERS[: _INTEGERS.index(kind)]
+        fields.append(spark_sql.StructField(field.name, kind if wider else field.dataType))
+    return spark_sql.StructType(fields)
 
 
 def _selected(spark: SparkSession, frame: DataFrame, select: str) -> DataFrame:

@@ -78,6 +78,7 @@ def _reconcile_streams(host: Host, streams: Sequence[tuple[Stream, str]], found:
         stream, fingerprint = wanted.get(name, (None, ""))
         known = host.intakes.get(name)
         if stream is not None and (fingerprint == "" if known is None else known.fingerprint == fingerprint):
+            running.stream = stream  # its options may have changed, and a checkpoint has none
             continue
         for hosted in list(host.queries.values()):
             if hosted.running.plan.stream.name.lower() == name:

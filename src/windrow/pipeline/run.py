@@ -12,18 +12,18 @@ from threading import Event, RLock, Thread, local
 from time import perf_counter
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from windrow.errors import Error, SetupError, StateError
+from windrow.errors import SetupError, StateError
+from windrow.pipeline.batch_files import checked_files
 from windrow.pipeline.callbacks import Callbacks
 from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.offsets import check_offsets, forget_unbegun
 from windrow.pipeline.pace import Pace
 from windrow.pipeline.sources import Source, total_files
+from windrow.pipeline.spark_errors import FROM_SPARK, read_error, reading
 from windrow.pipeline.spark_log import log_failure
 from windrow.progress import OnProgress, Progress, StreamProgress, Summary
 
@@ -36,7 +36,6 @@ LIVE_PATIENCE = 2.0
 POLL = 0.02
 WATCHER_SECONDS = 5.0
 """How long the end of a query that was stopped may take to be noticed."""
-SPARK_ERRORS = (PySparkException, Py4JError, OSError)
 _numbers = count(1)
 """Spark refuses a second query of the same name, and two databases may have streams of the same name."""
 
@@ -117,10 +116,8 @@ class Run:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=self._trigger)
-        try:
+        with reading(f"stream {source.stream.name}"):
             query = writer.start()
-        except SPARK_ERRORS as error:
-            raise _spark_error(source, error) from error
         self._watchers.append(_apart(self._watch, name, query))
         return query
 
@@ -156,9 +153,10 @@ class Run:
                 )
             host, began = self.host, perf_counter()
             plans = [query.plan for query in host.engine.streams[name].queries.values()]
-            table = slice_batch(source, frame, host.job(name), plans, host.watermark(name))
-            host.spend("executors", began)
-            sliced = host.take(name, batch, table, flush=self._flush_now())
+            with checked_files(source):
+                table = slice_batch(source, frame, host.job(name), plans, host.watermark(name))
+                host.spend("executors", began)
+                sliced = host.take(name, batch, table, flush=self._flush_now())
             for phase, seconds in sliced.seconds.items():
                 host.phases[f"worker {phase}"] = host.phases.get(f"worker {phase}", 0.0) + seconds
             self._steps += 1
@@ -198,7 +196,8 @@ class Run:
 
     def _ended(self, name: str, problem: BaseException | None) -> None:
         if problem is not None and not self._stopping:
-            self._fail(_spark_error(self._sources[name], problem))  # unless a micro-batch has told more already
+            # Unless a micro-batch has told more already.
+            self._fail(read_error(f"stream {self._sources[name].stream.name}", problem))
             self._raise_failure()
         self._queries.pop(name, None)  # another thread may be stopping the run
         self._pace.end(name)
@@ -207,7 +206,7 @@ class Run:
         if self._failure is not None:
             self.halt()
             failure = self._failure  # stays: every thread that waits is told
-            raise failure if isinstance(failure, (Error, KeyboardInterrupt)) else _spark_error(None, failure)
+            raise read_error("the run", failure) if isinstance(failure, FROM_SPARK) else failure
 
     @property
     def stopped(self) -> bool:
@@ -318,16 +317,5 @@ def check_trigger(spark: SparkSession, trigger: str) -> None:
     """Refuse a text that is no interval, as Spark reads it."""
     try:
         spark._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)
-    except (PySparkException, Py4JError):
+    except FROM_SPARK:
         raise SetupError(f"trigger: expected an interval such as '1 second', found {trigger!r}") from None
-
-
-def _spark_error(source: Source | None, problem: BaseException) -> SetupError:
-    """One clear line of what Spark says in a hundred."""
-    text = str(problem).strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "no reason")
-    if isinstance(problem, (OSError, Py4JNetworkError)):
-        cause = "its Java process has ended; it was killed, or its log says why"
-    where = "" if source is None else f"stream {source.stream.name}: "
-    return SetupError(f"{where}Spark could not go on: {cause}. Everything taken in so far is kept by the checkpoint.")

@@ -69,18 +69,33 @@ def file_columns(path: str, stream: Stream, schema: pa.Schema) -> dict[str, str]
     """Which column of the file each declared column is; an InputError names the first that is not there or not fit."""
     found: dict[str, str] = {}
     for column in stream.columns:
-        name = _name_in(schema.names, column.name)
-        place = f"column {column.name} of stream {stream.name}"
-        if name is None:
-            listed = ", ".join(schema.names) or "no columns"
-            raise InputError(f"{place} is not in the file {_shown(path)}, which has {listed}; {_REPLACE}")
+        name = _required_name(path, stream, schema, column)
         if not fits(schema.field(name).type, column.type):
             raise InputError(
-                f"{place} must be {types.type_name(column.type)} (Arrow {types.to_arrow(column.type)}), the file "
-                f"{_shown(path)} has {schema.field(name).type}; {_REPLACE}"
+                f"column {column.name} of stream {stream.name} must be {types.type_name(column.type)} (Arrow "
+                f"{types.to_arrow(column.type)}), the file {_shown(path)} has {schema.field(name).type}; {_REPLACE}"
             )
         found[column.name] = name
     return found
+
+
+def require_columns(path: str, stream: Stream, columns: Sequence[Column]) -> None:
+    """For the row path, where Spark does not miss a column: the file can be read and has these columns."""
+    with _reading(path, stream):
+        schema = file_schema(path)
+    for column in columns:
+        _required_name(path, stream, schema, column)
+
+
+def _required_name(path: str, stream: Stream, schema: pa.Schema, column: Column) -> str:
+    name = _name_in(schema.names, column.name)
+    if name is None:
+        listed = ", ".join(schema.names) or "no columns"
+        raise InputError(
+            f"column {column.name} of stream {stream.name} is not in the file {_shown(path)}, which has {listed}; "
+            f"{_REPLACE}"
+        )
+    return name
 
 
 _REPLACE = "replace the file, or declare the stream as its files are"
@@ -197,10 +212,7 @@ def _reading(path: str, stream: Stream) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError(
-            f"{_shown(path)}, a file of stream {stream.name}, is gone; put it back, or set "
-            "OPTIONS (ignoreMissingFiles 'true') to go on without it"
-        ) from None
+        raise missing_file(path, f"stream {stream.name}") from None
     except PermissionError:
         raise InputError(
             f"{_shown(path)}, a file of stream {stream.name}, may not be read by this user; give the right to read "
@@ -211,6 +223,14 @@ def _reading(path: str, stream: Stream) -> Iterator[None]:
             f"{_shown(path)}, a file of stream {stream.name}, cannot be read as Parquet: {_line(error)}; "
             "replace it and start again"
         ) from None
+
+
+def missing_file(path: str, owner: str) -> InputError:
+    """The error of a file that Spark has seen and that is not there any more; `owner` is as in "stream s"."""
+    return InputError(
+        f"{_shown(path)}, a file of {owner}, is gone; put it back, or set OPTIONS (ignoreMissingFiles 'true') to go on "
+        "without it, and start again"
+    )
 
 
 def _shown(path: str) -> str:

@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import SinkError
@@ -27,6 +25,7 @@ from windrow.pipeline.sink import Sink, SinkSpec, failed_write, opening, writing
 from windrow.pipeline.sink_directory import AnswerDirectory, local_path, remove_tree, sync_directory, sync_file
 from windrow.pipeline.sink_files import storable
 from windrow.pipeline.sink_text import TEXT, json_objects, plain_column
+from windrow.pipeline.spark_errors import FROM_SPARK, plain, spark_reason
 
 STAGED_FORMATS = ("orc", "avro", "xml", "text")
 """Formats whose output is a directory of files and nothing more; tables with a log of their own are not among them."""
@@ -181,6 +180,19 @@ def dataframe(spark: SparkSession, table: pa.Table) -> DataFrame:
     return spark.createDataFrame(storable(table, pa.timestamp("us", "UTC")))
 
 
+def require_writer(spark: SparkSession, format: str, query: str) -> None:
+    """Refuse a format that Spark does not know before the run begins, not when the first answers are there."""
+    jvm: Any = spark._jvm
+    try:
+        settings = spark._jsparkSession.sessionState().conf()
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(format, settings)
+    except FROM_SPARK as error:
+        raise SinkError(
+            f"query {query} writes {format}, and Spark has no such format ({spark_reason(error)}); check the name, or "
+            "bring its package with --set spark.jars.packages=…"
+        ) from error
+
+
 def save(frame: DataFrame, format: str, options: Mapping[str, str]) -> None:
     """Append a DataFrame with a batch writer."""
     frame.write.format(format).options(**options).mode("append").save()
@@ -211,7 +223,7 @@ def spark_writing(query: str, place: str, format: str) -> Iterator[None]:
     """Turn what Spark raises while it writes into a SinkError with the innermost cause."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except FROM_SPARK as error:
         what_to_do = "remove the cause"
         if "DATA_SOURCE_NOT_FOUND" in str(error):
             what_to_do = f"check the name of the format, or bring the package of {format} (spark.jars.packages)"
@@ -226,7 +238,7 @@ def cause(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     inner = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     outer = [line.removeprefix(": ") for line in lines if not line.startswith("An error occurred while calling")]
-    return (inner[-1:] or outer[:1] or [type(error).__name__])[0]
+    return plain((inner[-1:] or outer[:1] or [type(error).__name__])[0])
 
 
 def _is_text_or_bytes(kind: Any) -> bool:

@@ -2,6 +2,10 @@
 
 arrow scan: Spark tracks and distributes the files of a Parquet directory; the workers read them with PyArrow.
 row path:   Spark reads the rows (any format, any DataFrame) and hands them over as Arrow batches.
+
+A file without a declared column is an error on the arrow scan, and for local Parquet files on the row path
+(`batch_files`). It is NULLs, as Spark has it, in json, orc and avro, in Parquet files elsewhere that only Spark can
+open, and where the user asked for it with the options select or mergeSchema.
 """
 
 from __future__ import annotations
@@ -210,9 +214,5 @@ def _against_files(stream: Stream, path: str, *, exists: bool) -> str | None:
         schema = scan.file_schema(path)
     except (pa.ArrowException, OSError):
         return None  # the worker that comes to this file says what is wrong with it
-    present = {name.lower() for name in schema.names}
-    missing = [name for lower, name in names.items() if lower not in present]
-    if missing:
-        return f"the column {missing[0]} is not in the file {path}"
     scan.file_columns(path, stream, schema)
     return None

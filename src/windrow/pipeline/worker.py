@@ -8,13 +8,14 @@ Arrow batches of rows ────────┘
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InputError
-from windrow.pipeline.scan import read_file
+from windrow.pipeline.scan import local_path, read_file
 from windrow.sliced import pack, pack_error
 from windrow.slicer import Slicer, slicer
 
@@ -60,7 +61,8 @@ def _take_files(worker: Slicer, paths: Iterator[str], watermark: int | None) -> 
         late, began, reading = False, perf_counter(), 0.0
         for table in read_file(path, worker.stream, worker.columns):
             reading += perf_counter() - began
-            late |= worker.take(table) is not None
+            with _naming(path):
+                late |= worker.take(table) is not None
             began = perf_counter()
         if late:
             # Late rows are kept whole; they are few, so only now the columns that no query needs are read.
@@ -71,6 +73,15 @@ def _take_files(worker: Slicer, paths: Iterator[str], watermark: int | None) -> 
                 if kept.num_rows:
                     worker.keep_late(kept)
         worker.note(files=1, read=reading)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """What is wrong with rows is told with their file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{local_path(path) or path}: {error} Correct or replace the file, and start again") from None
 
 
 def _take_rows(worker: Slicer, batches: Iterable[pa.RecordBatch]) -> None:

@@ -1,0 +1,111 @@
+"""What Spark tells in a hundred lines of Java, in one: the file at fault where there is one, the reason, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from windrow.errors import Error, InputError, SetupError
+from windrow.pipeline.scan import local_path, missing_file
+
+FROM_SPARK = (PySparkException, Py4JError, ConnectionError)
+"""All that PySpark raises for a failure on the Java side."""
+LONGEST = 300
+"""Characters of a reason that are shown."""
+_UNREADABLE = "FAILED_READ_FILE"
+_BAD_RECORD = "MALFORMED_RECORD_IN_PARSING"
+_JAVA_CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z]\w*: ")
+
+
+@contextmanager
+def reading(owner: str) -> Iterator[None]:
+    """Turn what Spark raises while it reads into an error of ours; `owner` is as in "stream s"."""
+    try:
+        yield
+    except FROM_SPARK as error:
+        raise read_error(owner, error) from error
+
+
+def read_error(owner: str, error: BaseException) -> Error:
+    """The error of a source that Spark could not read on."""
+    if isinstance(error, (OSError, Py4JNetworkError)):
+        return SetupError(
+            f"{owner}: Spark could not go on: its Java process has ended; it was killed, or its log says why"
+        )
+    return file_error(owner, error) or SetupError(
+        f"{owner}: Spark could not go on: {spark_reason(error)}; remove the cause and start again"
+    )
+
+
+def file_error(owner: str, error: BaseException) -> InputError | None:
+    """The error of a file that Spark could not read; None when no file is at fault."""
+    causes = list(_causes(error))
+    conditions = [_condition(java) for java in causes]
+    place = next((number for number, one in enumerate(conditions) if one.startswith(_UNREADABLE)), None)
+    if place is None:
+        return None
+    path = str(causes[place].getMessageParameters().get("path"))
+    if conditions[place].endswith("FILE_NOT_EXIST"):
+        return missing_file(path, owner)
+    file, innermost = f"{local_path(path) or path}, a file of {owner},", plain(_message(causes[-1]))
+    if any(one.startswith(_BAD_RECORD) for one in conditions):
+        return InputError(
+            f"{file} has a record that does not parse: {innermost}; correct the file, or set OPTIONS (mode "
+            "'DROPMALFORMED') to leave such records out, and start again"
+        )
+    reason = innermost
+    if conditions[place].endswith("TYPE_MISMATCH"):  # only here Spark knows more than the code that it calls
+        reason = plain(_message(causes[place]).replace(f" Encountered error while reading file {path}.", ""))
+    return InputError(f"{file} cannot be read: {reason}; correct or replace it and start again")
+
+
+def spark_reason(error: BaseException) -> str:
+    """What Spark complains about, in one line: its first words and, where there is one, the cause of it all."""
+    lines = [_first_line(_message(java)) for java in _causes(error)]
+    if not lines:
+        return _first_line(str(error)) or type(error).__name__
+    # The outermost words only say that a job of Spark's own failed.
+    lines = [line for line in lines if not line.startswith(("Exception thrown in", "Job aborted"))] or lines
+    return lines[0] if lines[-1] in lines[0] else f"{lines[0]}: {lines[-1]}"
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """The Java exceptions behind an error, the outermost first."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    inside = getattr(error, "_cause", None)
+    if java is None and isinstance(inside, BaseException):
+        yield from _causes(inside)
+    while java is not None:
+        yield java
+        java = java.getCause()
+
+
+def _message(java: Any) -> str:
+    return str(java.getMessage() or java.getClass().getSimpleName())
+
+
+def _condition(java: Any) -> str:
+    """Spark's own name for the error, such as FAILED_READ_FILE.NO_HINT; it stands in front of the message."""
+    found = re.match(r"\[([A-Z_0-9.]+)\] ", _message(java))
+    return found[1] if found else ""
+
+
+def _first_line(text: str) -> str:
+    """The line that says most: the first one, but the last one of a Python traceback."""
+    lines = [line for line in text.strip().splitlines() if line.strip()] or [""]
+    if any("Traceback (most recent call last)" in line for line in lines):
+        told = [line for line in lines if not line.startswith((" ", "\t", "at "))]
+        return plain(told[-1])
+    return plain(lines[0])
+
+
+def plain(text: str) -> str:
+    """One line, without Java's class names and the codes around Spark's messages."""
+    line = _JAVA_CLASS.sub("", " ".join(text.split()))
+    line = re.sub(r"^\[[A-Z_0-9.]+\] ", "", line)
+    return re.sub(r"\s*SQLSTATE: \w+$", "", line)[:LONGEST].rstrip(". ")
