@@ -28,6 +28,9 @@ SPARK = {
     # The whole heap is there from the start: then the size of the Java process shows what it takes besides.
     "spark.driver.memory": "640m",
     "spark.driver.extraJavaOptions": "-Xms640m -XX:+AlwaysPreTouch -XX:MaxDirectMemorySize=256m",
+    # Spark remembers its last 1000 jobs; with 20 that memory is full before the measurement begins.
+    **{f"spark.ui.retained{what}": "20" for what in ("Jobs", "Stages", "Tasks")},
+    "spark.sql.ui.retainedExecutions": "20",
 }
 EVERY = 0.2
 """Seconds between two files of a stream."""

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.pipeline.files import TICKS_DDL, write_files
 from tests.random_queries import TICKS
+from windrow.pipeline.run import LIVE_PATIENCE
 from windrow.testing import Reference, assert_same
 
 PATIENCE = 90.0
@@ -515,8 +516,10 @@ def test_an_idle_stream_does_not_hold_others_back(db: windrow.Database, tmp_path
             db.query(text.replace("FROM s", f"FROM {name}"))
     drop_in(tmp_path / "idle", 0, 1)
     drop_in(tmp_path / "busy", 0, 20)
+    began = time.monotonic()
     db.start("0 seconds")
-    until_read(db, 20 * 60)  # 2 s for each of the 20 files would be too long for this machine's patience
+    until_read(db, 20 * 60)
+    assert time.monotonic() - began < 18 * LIVE_PATIENCE, "each file waited for the idle stream"
     drop_in(tmp_path / "idle", 1, 3)  # and it is not late for having been idle
     until_read(db, 180, "idle")
     summary = db.stop()

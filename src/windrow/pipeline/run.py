@@ -23,7 +23,7 @@ from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.offsets import check_offsets, forget_unbegun
 from windrow.pipeline.pace import Pace
 from windrow.pipeline.sources import Source, total_files
-from windrow.pipeline.spark_errors import FROM_SPARK, read_error, reading
+from windrow.pipeline.spark_errors import FROM_SPARK, FROM_SPARK_OR_ITS_END, read_error, reading, spark_reason
 from windrow.pipeline.spark_log import log_failure
 from windrow.progress import OnProgress, Progress, StreamProgress, Summary
 
@@ -116,7 +116,7 @@ class Run:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=self._trigger)
-        with reading(f"stream {source.stream.name}"):
+        with reading(_owner(source)):
             query = writer.start()
         self._watchers.append(_apart(self._watch, name, query))
         return query
@@ -196,8 +196,7 @@ class Run:
 
     def _ended(self, name: str, problem: BaseException | None) -> None:
         if problem is not None and not self._stopping:
-            # Unless a micro-batch has told more already.
-            self._fail(read_error(f"stream {self._sources[name].stream.name}", problem))
+            self._fail(read_error(_owner(self._sources[name]), problem))  # unless a micro-batch has told more already
             self._raise_failure()
         self._queries.pop(name, None)  # another thread may be stopping the run
         self._pace.end(name)
@@ -206,7 +205,7 @@ class Run:
         if self._failure is not None:
             self.halt()
             failure = self._failure  # stays: every thread that waits is told
-            raise read_error("the run", failure) if isinstance(failure, FROM_SPARK) else failure
+            raise read_error("the run", failure) if isinstance(failure, FROM_SPARK_OR_ITS_END) else failure
 
     @property
     def stopped(self) -> bool:
@@ -296,6 +295,10 @@ class Run:
         )
 
 
+def _owner(source: Source) -> str:
+    return f"stream {source.stream.name}"
+
+
 def _apart(work: Callable[..., None], *arguments: Any) -> Thread:
     """Talk to Java in a thread of its own, which has a connection of its own.
 
@@ -317,5 +320,7 @@ def check_trigger(spark: SparkSession, trigger: str) -> None:
     """Refuse a text that is no interval, as Spark reads it."""
     try:
         spark._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)
-    except FROM_SPARK:
-        raise SetupError(f"trigger: expected an interval such as '1 second', found {trigger!r}") from None
+    except FROM_SPARK as error:
+        raise SetupError(
+            f"trigger: expected an interval such as '1 second', found {trigger!r} ({spark_reason(error)})"
+        ) from None

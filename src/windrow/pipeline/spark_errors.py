@@ -13,8 +13,11 @@ from pyspark.errors import PySparkException
 from windrow.errors import Error, InputError, SetupError
 from windrow.pipeline.scan import local_path, missing_file
 
-FROM_SPARK = (PySparkException, Py4JError, ConnectionError)
+FROM_SPARK = (PySparkException, Py4JError)
 """All that PySpark raises for a failure on the Java side."""
+FROM_SPARK_OR_ITS_END = (*FROM_SPARK, OSError)
+"""And what it raises when there is no Java side any more."""
+JAVA_GONE = "its Java process has ended; it was killed, or its log says why"
 LONGEST = 300
 """Characters of a reason that are shown."""
 _UNREADABLE = "FAILED_READ_FILE"
@@ -27,19 +30,18 @@ def reading(owner: str) -> Iterator[None]:
     """Turn what Spark raises while it reads into an error of ours; `owner` is as in "stream s"."""
     try:
         yield
-    except FROM_SPARK as error:
+    except FROM_SPARK_OR_ITS_END as error:
         raise read_error(owner, error) from error
 
 
 def read_error(owner: str, error: BaseException) -> Error:
     """The error of a source that Spark could not read on."""
-    if isinstance(error, (OSError, Py4JNetworkError)):
-        return SetupError(
-            f"{owner}: Spark could not go on: its Java process has ended; it was killed, or its log says why"
-        )
-    return file_error(owner, error) or SetupError(
-        f"{owner}: Spark could not go on: {spark_reason(error)}; remove the cause and start again"
-    )
+    try:
+        unreadable = file_error(owner, error)
+        reason = JAVA_GONE if isinstance(error, (Py4JNetworkError, OSError)) else spark_reason(error)
+    except FROM_SPARK_OR_ITS_END:  # Java ended before it could be asked for the cause
+        unreadable, reason = None, JAVA_GONE
+    return unreadable or SetupError(f"{owner}: Spark could not go on: {reason}; remove the cause and start again")
 
 
 def file_error(owner: str, error: BaseException) -> InputError | None:
