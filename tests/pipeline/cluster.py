@@ -32,9 +32,10 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """The Java processes that the workers have started for applications."""
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        pairs = (tuple(map(int, line.split())) for line in listed.splitlines())
-        return [pid for pid, parent in pairs if parent in self.worker_pids]
+        command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        rows = (line.split(None, 2) for line in listed.splitlines() if "ExecutorBackend" in line)
+        return [int(pid) for pid, parent, _ in rows if int(parent) in self.worker_pids]
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tests.pipeline.files import write_files
 
-FILES, ROWS = 80, 1_000
+FILES, ROWS = 48, 1_000
 FILES_PER_BATCH = 2
 LATE_EVERY = 97
 """One row of so many comes long after its time."""

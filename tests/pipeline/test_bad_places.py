@@ -71,7 +71,7 @@ def test_a_full_disk_at_the_sink(home: Home) -> None:
 @pytest.mark.parametrize("what", ["step 1", "the snapshot of step 0"])
 def test_a_full_disk_at_the_checkpoint(home: Home, what: str) -> None:
     many = "SELECT t, k, v, COUNT(*) AS n FROM s [RANGE 60 SLIDE 60] GROUP BY t, k, v"
-    db = home.database()
+    db = home.database(", maxFilesPerTrigger '6'")
     db.query(many, name="many")
     with largest_file(200 if "snapshot" in what else 6_000), pytest.raises(CheckpointError) as raised:
         home.run(db)
@@ -79,7 +79,7 @@ def test_a_full_disk_at_the_checkpoint(home: Home, what: str) -> None:
         f"checkpoint {home.path / 'state'}: {what} could not be written ([Errno 27] File too large): remove the cause "
         "and start again; nothing is lost"
     )
-    again = home.database()
+    again = home.database(", maxFilesPerTrigger '6'")
     again.query(many, name="many")
     assert home.run(again).ended
     home.check_answers(PIECES)

@@ -83,9 +83,3 @@ def test_a_lost_executor_changes_nothing(
         assert process.wait(RUN_SECONDS) == 0, said(tmp_path)
     assert steps < FILES // 2, "the executor was killed too late to be missed"
     assert contents(tmp_path) == local["arrow"]
-
-
-def test_a_cluster_inside_the_driver(data: Path, local: dict[str, dict[str, list[str]]], tmp_path: Path) -> None:
-    write_script(tmp_path, data)
-    assert run(tmp_path, "--quiet", "--master", "local-cluster[2,1,1024]") == 0, said(tmp_path)
-    assert contents(tmp_path) == local["arrow"]

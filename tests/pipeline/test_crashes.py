@@ -151,10 +151,10 @@ def test_killed_at_any_moment(tmp_path: Path, undisturbed: Undisturbed) -> None:
     home = undisturbed.home(tmp_path / "0")
     disturbed = Disturbed(home, undisturbed.start_seconds, chance)
     while kills < KILLS:
-        went_on = disturbed.news("ckpt/journal")
+        stepped, wrote = disturbed.news("ckpt/journal"), disturbed.news("out")
         if disturbed.killed(*MOMENTS[kills % len(MOMENTS)]):
             kills += 1
-            with_progress += went_on()
+            with_progress += stepped() or wrote()
             disturbed.require_no_orphans(yet=True)
         else:
             require_same(home, undisturbed)

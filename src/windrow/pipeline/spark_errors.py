@@ -20,6 +20,8 @@ FROM_SPARK_OR_ITS_END = (*FROM_SPARK, OSError)
 JAVA_GONE = "its Java process has ended; it was killed, or its log says why"
 LONGEST = 300
 """Characters of a reason that are shown."""
+_WRAPPERS = ("Exception thrown in", "Job aborted", "Query [id")
+"""So begin messages that only say that a job or a query of Spark's failed."""
 _UNREADABLE = "FAILED_READ_FILE"
 _BAD_RECORD = "MALFORMED_RECORD_IN_PARSING"
 _JAVA_CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z]\w*: ")
@@ -71,8 +73,7 @@ def spark_reason(error: BaseException) -> str:
     lines = [_first_line(_message(java)) for java in _causes(error)]
     if not lines:
         return _first_line(str(error)) or type(error).__name__
-    # The outermost words only say that a job of Spark's own failed.
-    lines = [line for line in lines if not line.startswith(("Exception thrown in", "Job aborted"))] or lines
+    lines = [line for line in lines if not line.startswith(_WRAPPERS)] or lines
     return lines[0] if lines[-1] in lines[0] else f"{lines[0]}: {lines[-1]}"
 
 
