@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.language.catalog import Catalog, Relation, Stream
+from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
 from windrow.pipeline.launch import Launched, Request, Wanted, launch
@@ -147,6 +148,8 @@ class Control:
 
     def _launch(self, request: Request) -> Launched:
         self._require_idle()
+        if request.checkpoint is not None and self._spark is None and Path(request.checkpoint).exists():
+            Checkpoint.open(request.checkpoint).close()  # what is wrong with it is said before Spark takes its time
         if request.progress is not None and self._spark is None:
             request.progress(Progress("starting Spark"))
         home, spark = self._home, self.spark

@@ -19,7 +19,7 @@ def summary_lines(summary: Summary, pace: Pace, queries: int) -> list[str]:
     """The summary for people; each line begins with its topic."""
     progress = summary.progress
     lines = [
-        f"rows: {progress.rows:,} in {progress.seconds:,.1f} s ({pace.rows(progress):,.0f} rows/s)",
+        f"rows: {progress.rows:,} {_time(summary)} ({pace.rows(progress):,.0f} rows/s)",
         f"answers: {progress.answers:,} rows of {_count(queries, 'query', 'queries')} "
         f"({pace.answers(progress):,.0f} answers/s)",
     ]
@@ -35,6 +35,12 @@ def summary_lines(summary: Summary, pace: Pace, queries: int) -> list[str]:
     if not summary.ended:
         lines.append("open: the input was not taken as ended, so windows that are not complete have no answer yet")
     return lines
+
+
+def _time(summary: Summary) -> str:
+    """A resumed run counts all rows of its checkpoint, but only its own time."""
+    seconds = f"{summary.progress.seconds:,.1f} s"
+    return f"in all; this process took {seconds}" if summary.resumed else f"in {seconds}"
 
 
 def _late_line(stream: StreamProgress, summary: Summary) -> str:
