@@ -107,7 +107,7 @@ def test_a_summary_says_everything_that_a_user_needs() -> None:
         outputs={"q0": "out/q0", "q1": "out/q1"},
     )
     assert summary_lines(summary, Pace(), 11) == [
-        "rows: 1,200,000 in 4.0 s (300,000 rows/s)",
+        "rows: 1,200,000 in all; this process took 4.0 s (300,000 rows/s)",
         "answers: 50,000 rows of 11 queries (12,500 answers/s)",
         "late: 12 rows of packets came at or below its watermark and are in no answer; if such delays are normal, "
         "raise LATENESS in CREATE STREAM packets; db.late('packets') in the library gives the rows",
