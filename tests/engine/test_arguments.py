@@ -194,20 +194,6 @@ def test_lateness(db: windrow.Database) -> None:
             db.stream("x", schema, time=time, lateness=lateness)
 
 
-def test_external_formats_are_not_available_yet(db: windrow.Database) -> None:
-    for text, column, message in (
-        ("CREATE STREAM x (t BIGINT) TIME t USING csv OPTIONS (path 'x')", 41, "reading external .* db.push"),
-        ("CREATE STREAM x (t BIGINT) TIME t OPTIONS (path 'x')", 44, "reading external formats .* not available yet"),
-        ("CREATE RELATION x (a INT) USING csv", 33, "reading external formats .* not available yet"),
-        (f"CREATE QUERY x INTO csv AS {COUNT}", 21, r"writing external .* answers\(\)"),
-    ):
-        with pytest.raises(windrow.UnsupportedError, match=message) as caught:
-            db.execute(text)
-        assert (caught.value.line, caught.value.column) == (1, column)
-        db.stream("x", SCHEMA, time="t")
-        db.execute("DROP STREAM x")
-
-
 def test_a_failing_script_keeps_what_it_did(db: windrow.Database) -> None:
     with pytest.raises(windrow.CatalogError):
         db.execute("CREATE STREAM x (t BIGINT) TIME t; DROP STREAM nowhere; CREATE STREAM y (t BIGINT) TIME t")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.pipeline.shared_spark import shared_spark
 from windrow.language.catalog import Stream, stream_from_node
 from windrow.language.parse import parse_one
 from windrow.plan.periodic import PeriodicAggregate
@@ -19,23 +18,8 @@ from windrow.plan.periodic import PeriodicAggregate
 
 @contextmanager
 def local_spark() -> Iterator[SparkSession]:
-    """A session with one core; share it within a module, it takes seconds to start."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").appName("windrow tests")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.log.level": "OFF",
-    }.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
+    """The session of this process."""
+    yield shared_spark()
 
 
 def declared(text: str) -> Stream:

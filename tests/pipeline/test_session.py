@@ -51,7 +51,7 @@ conf = dict(spark.sparkContext.getConf().getAll())
 def work(batches):
     import os, sys
     import pyarrow as pa
-    loaded = "windrow.engine" in sys.modules and "numba" in sys.modules
+    loaded = "windrow.pipeline.worker" in sys.modules and "numba" in sys.modules
     threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
     print("a word from a worker")
     for batch in batches:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,23 +16,6 @@ from windrow.pipeline.sink_spark import MANIFEST, StagedSink, kafka_table
 from windrow.pipeline.sinks import open_sink, set_aside, sink_spec
 
 NUMBERS = pa.schema([("_time", pa.timestamp("us")), ("n", pa.int64())])
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 def numbers(*values: int) -> pa.Table:
@@ -217,7 +197,7 @@ def test_spark_is_started_only_when_there_are_answers() -> None:
     def never() -> SparkSession:
         raise AssertionError("no answers, no Spark")
 
-    sink = open_sink(sink_spec("noop", {}), "q", NUMBERS, never)
+    sink = open_sink(sink_spec("jdbc", {"url": "jdbc:derby:memory:none", "dbtable": "t"}), "q", NUMBERS, never)
     sink.write(1, numbers())
     sink.close()
     with pytest.raises(AssertionError):

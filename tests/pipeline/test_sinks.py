@@ -56,7 +56,7 @@ def test_specs_are_lower_case_and_survive_json() -> None:
         ("console", {"rows": "many"}, "the option rows of console is a whole number from 1 on, not 'many'"),
         ("console", {"rows": "0"}, "from 1 on, not '0'"),
         ("csv", {"path": "s3a://bucket/x"}, "csv answers are written to a directory of this machine, but path is s3a:"),
-        (" ", {}, "INTO needs a format: parquet, csv, json, console, memory, or a batch writer of Spark"),
+        (" ", {}, "INTO needs a format: parquet, csv, json, console, memory, noop, or a batch writer of Spark"),
     ],
 )
 def test_what_no_sink_can_do_is_refused(format: str, options: dict[str, str], message: str) -> None:
