@@ -130,9 +130,6 @@ def test_files_are_counted_as_spark_lists_them(spark: SparkSession, files: Path)
     assert total_files(opened(spark, "parquet", path=f"{files}/{{one,two*}}.parquet")) == 2
     assert total_files(opened(spark, "parquet", path=files / "one.parquet")) == 1
     assert total_files(opened(spark, "rate", "timestamp TIMESTAMP, value BIGINT", "timestamp")) is None
-    source = opened(spark, "parquet", path=files / "one.parquet")
-    (files / "one.parquet").unlink()
-    assert total_files(source) is None
 
 
 @pytest.mark.parametrize("scan", ["arrow", "rows"])
