@@ -143,15 +143,15 @@ def leftovers(home: Path) -> list[Path]:
     return [file for place in places for file in place.rglob(".*")]
 
 
-def session_processes(session: int) -> set[int]:
-    """The living processes of a session, where the system tells: Java and its workers stay in that of their run."""
-    found = set()
+def session_processes(session: int) -> dict[int, int]:
+    """The living processes of a session and their parents, where the system tells; Java stays in that of its run."""
+    found = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             # The name of a process may hold anything; what follows the last bracket is state, parent, group, session.
-            state, _, _, owner = (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            state, parent, _, owner = (place / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(owner) == session and state not in "ZX":
-                found.add(int(place.name))
+                found[int(place.name)] = int(parent)
     return found
 
 
