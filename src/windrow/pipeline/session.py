@@ -6,6 +6,7 @@ made herself is never touched. `stop_session` ends the Java process too, so that
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -159,6 +160,7 @@ def _start(master: Master, settings: dict[str, str], log: Path, app: str) -> Spa
     master.require_reachable()
     gateway = None
     loggers = PythonLoggers(log)
+    logging.getLogger().addFilter(_not_of_py4j)
     restore = _remembered()
     try:
         # A Java process that a stopped session left behind has other settings and other outputs: it is put aside.
@@ -179,6 +181,7 @@ def _start(master: Master, settings: dict[str, str], log: Path, app: str) -> Spa
         if gateway is not None:
             _end_java(gateway)
         restore(None)
+        logging.getLogger().removeFilter(_not_of_py4j)
         loggers.restore()
         if text is None:
             raise
@@ -187,6 +190,14 @@ def _start(master: Master, settings: dict[str, str], log: Path, app: str) -> Spa
         session, master.url, settings, log, gateway, gateway.proc, loggers, SparkFiles.getRootDirectory(), restore
     )
     return session
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """When Java dies, Py4J tells it to the root logger, which prints it: that goes where Py4J's other messages go."""
+    if Path(record.pathname).parent.name != "py4j":
+        return True
+    logging.getLogger("py4j").handle(record)
+    return False
 
 
 def _failure(master: Master, log: Path, error: BaseException) -> str:
@@ -239,6 +250,7 @@ def _end() -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None
     _end_java(running.gateway)
     running.restore(running.files)
+    logging.getLogger().removeFilter(_not_of_py4j)
     running.loggers.restore()
 
 

@@ -40,10 +40,16 @@ def read_error(owner: str, error: BaseException) -> Error:
     """The error of a source that Spark could not read on."""
     try:
         unreadable = file_error(owner, error)
-        reason = JAVA_GONE if isinstance(error, (Py4JNetworkError, OSError)) else spark_reason(error)
+        reason = JAVA_GONE if _is_lost_connection(error) else spark_reason(error)
     except FROM_SPARK_OR_ITS_END:  # Java ended before it could be asked for the cause
         unreadable, reason = None, JAVA_GONE
     return unreadable or SetupError(f"{owner}: Spark could not go on: {reason}; remove the cause and start again")
+
+
+def _is_lost_connection(problem: BaseException) -> bool:
+    # An error of a Java that lives has its class and its trace; Py4J's own has neither when the answer never came.
+    unanswered = type(problem) is Py4JError and "Trace:" not in str(problem)
+    return unanswered or isinstance(problem, (OSError, Py4JNetworkError))
 
 
 def file_error(owner: str, error: BaseException) -> InputError | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
@@ -11,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PY4J_SAYS = "KeyboardInterrupt while sending command."
 
 
 class Interrupts:
@@ -26,12 +24,10 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in _SIGNALS}
-        logging.getLogger().addFilter(_not_of_py4j)
         self.hold()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        logging.getLogger().removeFilter(_not_of_py4j)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -52,8 +48,3 @@ class Interrupts:
             os._exit(128 + number)
         self.signal = number
         raise KeyboardInterrupt
-
-
-def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J prints a traceback to the root logger when a signal comes during a call; the user knows that she sent it."""
-    return record.getMessage() != _PY4J_SAYS
