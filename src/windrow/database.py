@@ -86,7 +86,7 @@ class Database:
         self._control: Control | None = None
 
     @property
-    def _spark(self) -> Control:
+    def _pipeline(self) -> Control:
         """The way to Spark, which is only imported when it is needed."""
         if self._control is None:
             from windrow.pipeline.control import Control, Home
@@ -94,6 +94,12 @@ class Database:
             home = Home(self.catalog, self._turn, self._frames, lambda: self._engine, self._wanted, self._attach)
             self._control = Control(home, **self._session)
         return self._control
+
+    @property
+    def spark(self) -> Any:
+        """The SparkSession of this database, for DataFrames of your own; one is started unless you gave one."""
+        with self._turn:
+            return self._pipeline.spark
 
     @property
     def _running(self) -> bool:
@@ -153,7 +159,7 @@ class Database:
         with self._turn:
             query = self._find(name, Query)
             if self._running:
-                self._spark.drop(query.name)
+                self._pipeline.drop(query.name)
             else:
                 self._engine.drop_query(query.running)
             del self._queries[name.lower()]
@@ -185,11 +191,11 @@ class Database:
         from windrow.pipeline.launch import Request
 
         if progress is not None or not sys.stderr.isatty():
-            return self._spark.replay(Request(checkpoint, output, format, None, progress), finish=finish)
+            return self._pipeline.replay(Request(checkpoint, output, format, None, progress), finish=finish)
         from windrow.display import display_for
 
         with display_for(quiet=False, as_json=False) as display:
-            return self._spark.replay(Request(checkpoint, output, format, None, display), finish=finish)
+            return self._pipeline.replay(Request(checkpoint, output, format, None, display), finish=finish)
 
     def start(
         self,
@@ -209,15 +215,15 @@ class Database:
         from windrow.pipeline.launch import Request
 
         expect_text(trigger, "the trigger of start")
-        self._spark.start(Request(checkpoint, output, format, trigger, progress))
+        self._pipeline.start(Request(checkpoint, output, format, trigger, progress))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a live run is over (then True), or for so many seconds; what goes wrong in it is raised here."""
-        return self._spark.wait(timeout)
+        return self._pipeline.wait(timeout)
 
     def stop(self) -> Summary:
         """End a live run cleanly: what was taken in is answered as far as it is due, written and checkpointed."""
-        return self._spark.stop()
+        return self._pipeline.stop()
 
     def sql_view(self, query: str | Query) -> Any:
         """The latest answer of a query as a Spark temporary view of its name; a run keeps it up to date.
@@ -226,7 +232,7 @@ class Database:
         """
         with self._turn:
             found = query if isinstance(query, Query) else self._find(query, Query)
-            return self._spark.view(found.name, found.running)
+            return self._pipeline.view(found.name, found.running)
 
     def relation(self, name: str) -> pa.Table:
         """The rows of a relation; those of one with a source are read when they are first asked for."""
@@ -236,7 +242,7 @@ class Database:
             if rows is None:
                 rows = declared.schema.empty_table()
                 if declared.format is not None:
-                    rows = self._spark.read_relation(declared)
+                    rows = self._pipeline.read_relation(declared)
                 self._relations[declared.name.lower()] = rows
             return rows
 
@@ -391,7 +397,7 @@ class Database:
                 f"stream {periodic.stream.name} has ended (finish was called), so query {name} would get no answers; "
                 "register queries before finish"
             )
-        register = self._spark.add if self._running else None
+        register = self._pipeline.add if self._running else None
         running = register(name, bound.text, into) if register else self._engine.add_query(name, periodic)
         query = self._queries[name.lower()] = Query(
             bound, plan, running, self._engine, self._turn, lambda: self._outside(periodic.stream, into)
@@ -415,13 +421,20 @@ class Database:
         if stream.name.lower() in self._frames:
             notes.append(("source", "row path: the rows come from a DataFrame"))
         elif stream.format is not None:
-            from windrow.pipeline.sources import expected_scan
+            from windrow.pipeline.scan_choice import expected_scan
 
             notes.append(("source", expected_scan(stream)))
         if into is not None:
             where = f" in {into.option('path')}" if into.option("path") else ""
             notes.append(("sink", f"{into.format}{where}"))
         return notes
+
+    def doubts(self) -> list[str]:
+        """What a run may stumble over, told without Spark: paths with nothing at them, formats nobody knows."""
+        from windrow.pipeline.doubts import doubts
+
+        with self._turn:
+            return doubts(self.catalog, {self._queries[name].name: into for name, into in self._into.items()})
 
     def _drop(self, statement: nodes.DropObject) -> None:
         name, kind = statement.this.name, statement.args["kind"]

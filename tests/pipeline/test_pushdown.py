@@ -20,7 +20,7 @@ from tests.random_queries import tables
 from windrow.errors import InputError, QueryError
 from windrow.expressions import Compiler, Context
 from windrow.language.catalog import Stream
-from windrow.pipeline.pushdown import Observed, common_filter, narrow, needed_columns, observed, refuse_null_times
+from windrow.pipeline.pushdown import Observed, common_filter, narrow, observed, refuse_null_times
 from windrow.pipeline.sources import open_source
 from windrow.testing.render import to_duckdb
 
@@ -95,17 +95,6 @@ def test_the_filter_is_for_all_queries_together() -> None:
     assert where("a = 1", "s = 'u'", "a = 1") == "(`a` = 1) OR (`s` = 'u')"
     assert where("a = 1", "") is None
     assert common_filter([]) is None
-
-
-def test_needed_columns() -> None:
-    stream = declared(TEXT)
-    queries = plans(
-        TEXT,
-        "SELECT day, SUM(a) FILTER (WHERE f) FROM s [RANGE 5 SLIDE 5] GROUP BY day HAVING SUM(a) FILTER (WHERE f) > 1",
-        "SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5] WHERE S LIKE 'u%'",
-    )
-    assert needed_columns(stream, queries) == ["t", "a", "s", "f", "day"]
-    assert needed_columns(stream, []) == ["t"]
 
 
 # ---- in Spark ------------------------------------------------------------------------------------------------------

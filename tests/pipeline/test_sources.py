@@ -20,9 +20,9 @@ from tests.pipeline.local_spark import declared, local_spark, read_all
 from windrow.errors import BindError, InputError, SetupError
 from windrow.language.catalog import Relation, relation_from_node
 from windrow.language.parse import parse_one
-from windrow.pipeline.reader import BYTES_PER_TRIGGER
+from windrow.pipeline.declared import BYTES_PER_TRIGGER, fingerprint
 from windrow.pipeline.scan import fit, read_file
-from windrow.pipeline.sources import Source, fingerprint, open_source, read_relation, stream_from_frame, total_files
+from windrow.pipeline.sources import Source, open_source, read_relation, stream_from_frame
 
 COLUMNS = "t BIGINT, a INTEGER, name VARCHAR"
 
@@ -124,12 +124,12 @@ def test_the_workers_read_the_files(spark: SparkSession, files: Path, tmp_path: 
 
 
 def test_files_are_counted_as_spark_lists_them(spark: SparkSession, files: Path) -> None:
-    assert total_files(opened(spark, "parquet", path=files)) == 3
-    assert total_files(opened(spark, "parquet", path=files, recursiveFileLookup="true")) == 4
-    assert total_files(opened(spark, "parquet", path=files, pathGlobFilter="*o*.parquet")) == 2
-    assert total_files(opened(spark, "parquet", path=f"{files}/{{one,two*}}.parquet")) == 2
-    assert total_files(opened(spark, "parquet", path=files / "one.parquet")) == 1
-    assert total_files(opened(spark, "rate", "timestamp TIMESTAMP, value BIGINT", "timestamp")) is None
+    assert opened(spark, "parquet", path=files).files == 3
+    assert opened(spark, "parquet", path=files, recursiveFileLookup="true").files == 4
+    assert opened(spark, "parquet", path=files, pathGlobFilter="*o*.parquet").files == 2
+    assert opened(spark, "parquet", path=f"{files}/{{one,two*}}.parquet").files == 2
+    assert opened(spark, "parquet", path=files / "one.parquet").files == 1
+    assert opened(spark, "rate", "timestamp TIMESTAMP, value BIGINT", "timestamp").files is None
 
 
 @pytest.mark.parametrize("scan", ["arrow", "rows"])
@@ -204,7 +204,7 @@ def test_an_empty_directory_may_fill_later(spark: SparkSession, tmp_path: Path) 
     for index, (format_, options) in enumerate([("parquet", {}), ("parquet", {"scan": "rows"}), ("orc", {})]):
         source = opened(spark, format_, path=tmp_path / "in", **options)
         assert source.scan == ("arrow" if index == 0 else "rows")
-        assert total_files(source) == 0
+        assert source.files == 0
         assert all_rows(source, tmp_path / f"c{index}").num_rows == 0
     with pytest.raises(SetupError, match=r"there is no file under .* yet, so nobody knows the columns"):
         opened(spark, "json", path=tmp_path / "in", select="t, a, name")
@@ -338,7 +338,7 @@ def test_a_dataframe_of_the_users_own(spark: SparkSession, files: Path, tmp_path
     source = open_source(spark, stream, frame)
     assert (source.scan, source.why, source.bounded) == ("rows", "row path: the rows come from a DataFrame", True)
     assert all_rows(source, tmp_path / "c").select(["t", "a", "name"]) == table(2, 10, 11, 12)
-    assert total_files(source) is None
+    assert source.files is None
     static = open_source(spark, stream, spark.createDataFrame(table(4)))
     assert (static.frame.isStreaming, static.bounded, static.frame.columns) == (False, True, ["name", "a", "t"])
     with pytest.raises(InputError, match="column t of stream s must be BIGINT, the source has string; cast it in the"):

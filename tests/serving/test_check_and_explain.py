@@ -62,6 +62,39 @@ def test_queries_on_a_failed_stream_are_told_once(at: Path) -> None:
     )
 
 
+def test_a_second_declaration_is_told_beside_its_own_error(at: Path) -> None:
+    bad = "CREATE QUERY a AS SELECT SUM(y) FROM s [RANGE 5 SLIDE 1];\n"
+    result = call("check", "-", stdin=STREAM + bad + bad)
+    assert "<stdin>:3:30: unknown column y" in result.stderr
+    assert "<stdin>:3:1: a is declared already in line 2; give it another name" in result.stderr
+    result = call("check", "-", stdin=GOOD + "DROP QUERY a;\n" + bad)
+    assert "already" not in result.stderr
+
+
+def test_what_a_run_may_stumble_over_is_a_warning(at: Path) -> None:
+    (at / "here").mkdir()
+    script = (
+        "CREATE STREAM a (t BIGINT) TIME t USING parquet OPTIONS (path 'gone');\n"
+        "CREATE STREAM b (t BIGINT) TIME t USING parquet OPTIONS (path 'here');\n"
+        "CREATE STREAM c (t BIGINT) TIME t USING jsn OPTIONS (path 'gone');\n"
+        "CREATE STREAM d (t BIGINT) TIME t USING parquet OPTIONS (path 's3://bucket/far');\n"
+        "CREATE RELATION r (k INT) KEY (k) USING csv;\n"
+        "CREATE QUERY n INTO nonsense AS SELECT COUNT(*) AS n FROM a [RANGE 5 SLIDE 1];\n"
+        "CREATE QUERY o INTO orc OPTIONS (path 'o') AS SELECT COUNT(*) AS n FROM a [RANGE 5 SLIDE 1];\n"
+    )
+    result = call("check", "-", stdin=script)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "<stdin>: warning: stream a: there is nothing at gone, seen from here; correct the path, or create it",
+        "<stdin>: warning: stream c: jsn is a streaming source only if some connector on Spark's class path has that "
+        "name; did you mean json?",
+        "<stdin>: warning: relation r: csv needs a path; add OPTIONS (path '…')",
+        "<stdin>: warning: query n: nonsense is a batch writer only if some connector on Spark's class path has that "
+        "name; Windrow and Spark have console, csv, json, memory, noop, orc, parquet, text, xml",
+    ]
+    assert call("check", "--quiet", "-", stdin=script).stderr == ""
+
+
 def test_several_scripts_are_checked_apart(at: Path) -> None:
     result = call("check", "good.cql", "missing.cql", "good.cql")
     assert result.exit_code == 2
@@ -76,7 +109,7 @@ def test_check_for_machines(at: Path) -> None:
     good, bad = record["scripts"]
     assert good == {
         "file": "good.cql", "good": True, "streams": 1, "relations": 0, "queries": 3, "share_groups": 2, "errors": [],
-        "not_checked": {},
+        "not_checked": {}, "warnings": [],
     }  # fmt: skip
     assert bad["errors"][0] == {
         "type": "BindError", "message": "unknown column y; there are t, k, x", "line": 2, "column": 30

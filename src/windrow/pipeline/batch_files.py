@@ -13,7 +13,7 @@ from typing import Any
 
 from windrow.errors import InputError
 from windrow.language.catalog import Column
-from windrow.pipeline.reader import FILE_FORMATS, Declared
+from windrow.pipeline.declared import FILE_FORMATS, Declared
 from windrow.pipeline.scan import local_path, missing_file, require_columns
 from windrow.pipeline.sources import Source
 from windrow.pipeline.spark_errors import reading

@@ -14,6 +14,7 @@ from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.language.catalog import Catalog, Stream
 from windrow.pipeline.checkpoint import Checkpoint
+from windrow.pipeline.declared import fingerprint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
 from windrow.pipeline.offsets import check_offsets
@@ -21,7 +22,7 @@ from windrow.pipeline.outputs import Outputs
 from windrow.pipeline.reconcile import Resumption, add_intake, reconcile
 from windrow.pipeline.run import Run, check_trigger
 from windrow.pipeline.sinks import SinkSpec
-from windrow.pipeline.sources import Source, fingerprint, open_source
+from windrow.pipeline.sources import Source, open_source
 from windrow.progress import OnProgress, Progress
 from windrow.running import RunningQuery
 

@@ -28,17 +28,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def needed_columns(stream: Stream, plans: Sequence[PeriodicAggregate]) -> list[str]:
-    """The columns that some predicate, key or aggregate uses, and the time column, in declared order."""
-    used = {stream.time.lower()}
-    for plan in plans:
-        values = [one.value for one in plan.aggregations]
-        for expression in (plan.predicate, *plan.keys, *values):
-            if expression is not None:
-                used.update(column.name.lower() for column in expression.find_all(exp.Column))
-    return [column.name for column in stream.columns if column.name.lower() in used]
-
-
 def common_filter(plans: Sequence[PeriodicAggregate]) -> str | None:
     """A condition in Spark SQL that holds for every row that some plan takes; None when there is no useful one."""
     conditions: dict[str, None] = {}

@@ -1,9 +1,4 @@
-"""USING and OPTIONS of a stream or relation → Spark's readers, for streams and for batches.
-
-The formats and options are Spark's own. Three things are stricter than Spark's defaults: a csv, json or xml record that
-does not parse is an error, not a row of NULLs; a csv header must name the columns, not just be skipped; and checksums
-in Parquet files are verified.
-"""
+"""A declaration → Spark's readers, for streams and for batches."""
 
 from __future__ import annotations
 
@@ -18,180 +13,108 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_sql
 
 from windrow.errors import SetupError
-from windrow.language.catalog import Relation, Stream
+from windrow.pipeline.declared import FILE_FORMATS, KNOW_THEIR_SCHEMA, Declared
+from windrow.pipeline.scan_choice import Files
 from windrow.pipeline.spark_errors import FROM_SPARK, file_error, spark_reason
 from windrow.pipeline.spark_types import declared_columns, spark_schema
 
-OWN_OPTIONS = ("scan", "select")
-"""Windrow's own; all others go to Spark unchanged."""
-BYTES_PER_TRIGGER = 1 << 30
-"""The default pace of file sources. Spark's own default is everything at once, with availableNow too."""
-
-_KNOW_THEIR_SCHEMA = frozenset({"parquet", "orc", "avro", "binaryfile"})
-PARSED = frozenset({"csv", "json", "xml"})
-FILE_FORMATS = _KNOW_THEIR_SCHEMA | PARSED | {"text"}
+BINARY_FILE = "path string, modificationTime timestamp, length long, content binary"
+"""The schema of Spark's binaryFile: with it, Spark lists files and opens none."""
 _PACKAGES = {"kafka": "spark-sql-kafka-0-10_2.13", "avro": "spark-avro_2.13"}
 _INTEGERS = (spark_sql.ByteType(), spark_sql.ShortType(), spark_sql.IntegerType(), spark_sql.LongType())
 """From narrow to wide."""
-BINARY_FILE = "path string, modificationTime timestamp, length long, content binary"
-_VERIFY_CHECKSUMS = "parquet.page.verify-checksum.enabled"
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 
 @dataclass(frozen=True)
-class Files:
-    """What Spark lists under a path; `stream_path` is the path in a form that a streaming reader takes."""
+class Reader:
+    """Reads what a declaration names, with Spark."""
 
-    count: int
-    first: str | None
-    stream_path: str
+    spark: SparkSession
+    declared: Declared
 
-
-@dataclass(frozen=True)
-class Declared:
-    """USING and OPTIONS of a stream or relation; the names of options are case-insensitive, as Spark's are."""
-
-    source: Stream | Relation
-    format: str
-    options: dict[str, str]
-
-    @classmethod
-    def of(cls, source: Stream | Relation) -> Declared:
-        """Read a declaration; a SetupError says what is wrong with its options."""
-        kind = "stream" if isinstance(source, Stream) else "relation"
-        if source.format is None:
-            own = ", or give it a DataFrame" if kind == "stream" else ""
-            raise SetupError(f"{kind} {source.name} has no source; declare it with USING … OPTIONS (…){own}")
-        found = cls(source, source.format.lower(), {name.lower(): value for name, value in source.options.items()})
-        found.check()
-        return found
-
-    @property
-    def owner(self) -> str:
-        """For messages."""
-        return f"{'stream' if isinstance(self.source, Stream) else 'relation'} {self.source.name}"
-
-    @property
-    def select(self) -> str | None:
-        """The user's projection of the source."""
-        return self.options.get("select")
-
-    def check(self) -> None:
-        """Refuse what Spark would refuse only when the query runs."""
-        way = self.options.get("scan")
-        if way not in (None, "arrow", "rows"):
-            raise SetupError(f"{self.owner}: the option scan must be 'arrow' or 'rows', found {way!r}")
-        if self.format in FILE_FORMATS and not self.options.get("path"):
-            raise SetupError(f"{self.owner}: {self.format} needs a path; add OPTIONS (path '…')")
-        paces = [name for name in ("maxFilesPerTrigger", "maxBytesPerTrigger") if name.lower() in self.options]
-        for name in paces:
-            value = self.options[name.lower()]
-            if self.format in FILE_FORMATS and not (value.isascii() and value.isdigit() and int(value) > 0):
-                raise SetupError(f"{self.owner}: the option {name} must be a whole number above 0, found {value!r}")
-        if self.format in FILE_FORMATS and len(paces) > 1:
-            raise SetupError(f"{self.owner}: give maxFilesPerTrigger or maxBytesPerTrigger, not both")
-
-    def spark_options(self) -> dict[str, str]:
-        """What goes to Spark: all but our own and the path, and a strict reading unless the user wants another."""
-        own = (*OWN_OPTIONS, "path") if self.format in FILE_FORMATS else OWN_OPTIONS
-        options = {name: value for name, value in self.source.options.items() if name.lower() not in own}
-        if self.format in PARSED:
-            # Spark's own default makes NULLs of what it cannot parse: rows would be lost in silence.
-            defaults = {"mode": "FAILFAST", "timeZone": "UTC"}
-            if self.format == "csv" and self.has_header:
-                defaults["enforceSchema"] = "false"  # the header is checked, not skipped
-            options |= {name: value for name, value in defaults.items() if name.lower() not in self.options}
-        if self.format == "parquet" and _VERIFY_CHECKSUMS not in self.options:
-            options[_VERIFY_CHECKSUMS] = "true"  # Spark's own default gives what a damaged page has
-        return options
-
-    def paced(self) -> dict[str, str]:
-        """The options of a streaming reader."""
-        options = self.spark_options()
-        if self.format in FILE_FORMATS and not {"maxfilespertrigger", "maxbytespertrigger"} & set(self.options):
-            options["maxBytesPerTrigger"] = str(BYTES_PER_TRIGGER)
-        return options
-
-    @property
-    def has_header(self) -> bool:
-        """Does a csv file name its columns?"""
-        return self.options.get("header", "false").lower() == "true"
-
-    # ---- files -----------------------------------------------------------------------------------------------------
-
-    def files(self, spark: SparkSession) -> Files | None:
+    def files(self) -> Files | None:
         """What Spark finds under the path, by its own rules; None for sources that are no files."""
-        if self.format not in FILE_FORMATS:
+        declared = self.declared
+        if declared.format not in FILE_FORMATS:
             return None
-        path = self.options["path"]
-        listing = spark.read.format("binaryFile").schema(BINARY_FILE).options(**self.spark_options()).load(path)
+        path = declared.options["path"]
+        listing = (
+            self.spark.read.format("binaryFile").schema(BINARY_FILE).options(**declared.spark_options()).load(path)
+        )
         found = listing._jdf.inputFiles()  # not listing.inputFiles(): that fetches every name from the JVM
         first = unquote(found[0]) if len(found) else None
-        return Files(len(found), first, _single_file_as_glob(spark, path))
+        return Files(len(found), first, _single_file_as_glob(self.spark, path))
 
-    # ---- rows ------------------------------------------------------------------------------------------------------
-
-    def frame(self, spark: SparkSession, files: Files | None, *, streaming: bool) -> DataFrame:
+    def frame(self, files: Files | None, *, streaming: bool) -> DataFrame:
         """The declared columns, read by Spark."""
-        reader = spark.readStream if streaming else spark.read
-        reader = reader.format(self.source.format).options(**(self.paced() if streaming else self.spark_options()))
-        schema = self._schema(spark, files)
+        declared = self.declared
+        reader = self.spark.readStream if streaming else self.spark.read
+        reader = reader.format(declared.source.format).options(
+            **(declared.paced() if streaming else declared.spark_options())
+        )
+        schema = self._schema(files)
         if schema is not None:
             reader = reader.schema(schema)
         if files is None:
             frame = reader.load()
         else:
-            frame = reader.load(files.stream_path if streaming else self.options["path"])
-        if self.select is not None:
-            frame = _selected(spark, frame, self.select)
+            frame = reader.load(files.stream_path if streaming else declared.options["path"])
+        if declared.select is not None:
+            frame = _selected(self.spark, frame, declared.select)
         advice = """cast it with the option select, as in OPTIONS ("select" 'CAST(a AS BIGINT) AS a, b')"""
-        return declared_columns(frame, self.source.columns, self.owner, advice)
+        return declared_columns(frame, declared.source.columns, declared.owner, advice)
 
-    def _schema(self, spark: SparkSession, files: Files | None) -> spark_sql.StructType | None:
+    def _schema(self, files: Files | None) -> spark_sql.StructType | None:
         """The schema to read with; None when the source knows it."""
-        if files is None or self.format == "text":
+        source = self.declared
+        if files is None or source.format == "text":
             return None
-        declared = spark_schema(self.source.columns, self.owner)
+        wanted = spark_schema(source.source.columns, source.owner)
         if files.first is None:
-            if self.select is not None:
+            if source.select is not None:
                 raise SetupError(
-                    f"{self.owner}: there is no file under {self.options['path']} yet, so nobody knows the columns "
+                    f"{source.owner}: there is no file under {source.options['path']} yet, so nobody knows the columns "
                     "that the option select reads; put a first file there"
                 )
-            return declared
-        if self.format == "parquet" and self.select is None:
-            return _widened(self._found_schema(spark), declared)
-        if self.format in _KNOW_THEIR_SCHEMA or self.select is not None:
-            return self._found_schema(spark)
-        if self.format == "csv" and self.has_header:
+            return wanted
+        if source.format == "parquet" and source.select is None:
+            return _widened(self._found_schema(), wanted)
+        if source.format in KNOW_THEIR_SCHEMA or source.select is not None:
+            return self._found_schema()
+        if source.format == "csv" and source.has_header:
             # By name, not by place: the declared type where there is one, text for the columns nobody declared.
-            types_ = {field.name.lower(): field.dataType for field in declared}
-            names = [field.name for field in self._found_schema(spark, inferSchema="false")]
+            types_ = {field.name.lower(): field.dataType for field in wanted}
+            names = [field.name for field in self._found_schema(inferSchema="false")]
             fields = [spark_sql.StructField(n, types_.get(n.lower(), spark_sql.StringType())) for n in names]
             return spark_sql.StructType(fields)
-        return declared
+        return wanted
 
-    def _found_schema(self, spark: SparkSession, **more: str) -> spark_sql.StructType:
-        reader = spark.read.format(self.source.format).options(**self.spark_options()).options(**more)
-        return reader.load(self.options["path"]).schema
+    def _found_schema(self, **more: str) -> spark_sql.StructType:
+        declared = self.declared
+        reader = self.spark.read.format(declared.source.format).options(**declared.spark_options()).options(**more)
+        return reader.load(declared.options["path"]).schema
 
     @contextmanager
-    def explained(self, spark: SparkSession) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Spark's errors while a source is opened, in one line that names the stream."""
+        declared = self.declared
         try:
             yield
         except FROM_SPARK as error:
             reason = spark_reason(error)
-            path = self.options.get("path")
+            path = declared.options.get("path")
             if "PATH_NOT_FOUND" in str(error):
-                raise SetupError(f"{self.owner}: there is nothing at {path}; correct the path, or create it") from error
-            unreadable = file_error(self.owner, error)
+                raise SetupError(
+                    f"{declared.owner}: there is nothing at {path}; correct the path, or create it"
+                ) from error
+            unreadable = file_error(declared.owner, error)
             if unreadable is not None:
                 raise unreadable from error
-            if "Failed to find" in reason and self.format in _PACKAGES:
-                package = f"org.apache.spark:{_PACKAGES[self.format]}:{spark.version}"
+            if "Failed to find" in reason and declared.format in _PACKAGES:
+                package = f"org.apache.spark:{_PACKAGES[declared.format]}:{self.spark.version}"
                 reason += f"; its connector is not loaded, add --set spark.jars.packages={package}"
-            raise SetupError(f"{self.owner}: Spark cannot open the {self.format} source: {reason}") from error
+            raise SetupError(f"{declared.owner}: Spark cannot open the {declared.format} source: {reason}") from error
 
 
 def _widened(found: spark_sql.StructType, declared: spark_sql.StructType) -> spark_sql.StructType:

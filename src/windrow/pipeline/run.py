@@ -22,7 +22,7 @@ from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.offsets import check_offsets, forget_unbegun
 from windrow.pipeline.pace import Pace
-from windrow.pipeline.sources import Source, total_files
+from windrow.pipeline.sources import Source
 from windrow.pipeline.spark_errors import FROM_SPARK, FROM_SPARK_OR_ITS_END, read_error, reading, spark_reason
 from windrow.pipeline.spark_log import log_failure
 from windrow.progress import OnProgress, Progress, StreamProgress, Summary
@@ -82,7 +82,7 @@ class Run:
         self._began: float | None = None
         self._flushed = perf_counter()
         self._steps = 0
-        self._totals = {name: total_files(source) for name, source in self._sources.items()}
+        self._totals = {name: source.files for name, source in self._sources.items()}
         self._offset_folders = offsets
 
     # ---- Spark's side ---------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ class Checked:
     relations: int
     queries: int
     share_groups: int
+    doubts: list[str]
+    """What a run may stumble over all the same."""
 
     @property
     def good(self) -> bool:
@@ -55,6 +57,7 @@ class Checked:
             "share_groups": self.share_groups,
             "errors": [fault.record() for fault in self.loaded.faults],
             "not_checked": self.loaded.unchecked,
+            "warnings": self.doubts,
         }
 
 
@@ -68,7 +71,7 @@ def checked(db: windrow.Database, loaded: Loaded) -> Checked:
     """What a loaded script amounts to."""
     sources = [type(source).__name__ for source in db.catalog]
     slices = sum(stream["slices"] for stream in db.metrics()["streams"].values())
-    return Checked(loaded, sources.count("Stream"), sources.count("Relation"), len(db.queries()), slices)
+    return Checked(loaded, sources.count("Stream"), sources.count("Relation"), len(db.queries()), slices, db.doubts())
 
 
 def _count(number: int, one: str, many: str) -> str:

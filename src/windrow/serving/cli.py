@@ -176,7 +176,8 @@ def check(
     windrow check script.cql
     script.cql: 3 streams, 240 queries in 4 share groups
 
-    A query that is good CQL, but that the engine cannot run yet, is an error too. Exit codes: 0 good, 2 some error.
+    A query that is good CQL, but that the engine cannot run yet, is an error too. A path with nothing at it and a
+    format that only a connector can have are warnings. Exit codes: 0 good, 2 some error.
     """
 
     def work() -> int:
@@ -191,6 +192,8 @@ def check(
             tell_faults(one.loaded.faults, one.loaded.text)
             for line in one.unchecked_lines:
                 note(f"{one.loaded.file}: {line}")
+            for doubt in [] if quiet else one.doubts:
+                note(f"{one.loaded.file}: warning: {doubt}")
             count = len(one.loaded.faults)
             if count:
                 note(f"{one.loaded.file}: {count} error{'s' * (count > 1)}")

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from windrow.errors import Error, LanguageError
+from windrow.errors import CatalogError, Error, LanguageError
 from windrow.language import nodes
 from windrow.language.dialect import CQL
 from windrow.language.parse import parse
@@ -28,6 +28,7 @@ from windrow.serving.faults import Fault, file_fault
 STDIN = "-"
 _STATEMENT_LINE = re.compile(r"^(?=(?:CREATE|DROP|SHOW|EXPLAIN)\b)", re.IGNORECASE | re.MULTILINE)
 _DECLARATION = re.compile(r"\s*CREATE\s+(STREAM|RELATION|QUERY)\s+(?:\"([^\"]+)\"|(\w+))", re.IGNORECASE)
+_DROP = re.compile(r"\s*DROP\s+\w+\s+(?:IF\s+EXISTS\s+)?(?:\"([^\"]+)\"|(\w+))", re.IGNORECASE)
 
 
 class UnreadableScript(Error):
@@ -138,6 +139,7 @@ def load(db: Any, text: str, file: str) -> Loaded:
     """Register every statement of a script that can be registered, and tell what is wrong with the others."""
     loaded = Loaded(text, file)
     failed: dict[str, str] = {}
+    lines: dict[str, int] = {}
     for piece in split(text):
         name = _declared(piece)
         try:
@@ -150,10 +152,20 @@ def load(db: Any, text: str, file: str) -> Loaded:
             result = db.execute(piece.text)
         except Error as error:
             loaded.faults.append(piece.fault(error, file))
+            if name.lower() in lines and not isinstance(error, CatalogError):
+                # It has this error too: the user should not find it in a second round.
+                again = CatalogError(f"{name} is declared already in line {lines[name.lower()]}; give it another name")
+                loaded.faults.append(piece.fault(again, file))
             if name and not _known(db, name):
                 failed[name.lower()] = name
             continue
+        finally:
+            if name:
+                lines.setdefault(name.lower(), piece.line)
         failed.pop(name.lower(), None)
+        dropped = _DROP.match(piece.text)
+        if dropped:
+            lines.pop((dropped[1] or dropped[2]).lower(), None)
         if isinstance(result, (str, pa.Table)):
             loaded.results.append(result)
     return loaded
