@@ -157,7 +157,7 @@ def report(turns: Turns, rows: int, window: float | None, window_own: float | No
         print(f"(4) one SUM, COUNT, MAX by src, RANGE 100 s SLIDE 1 s, {window_rows:,} packets:")
         ratio = window / window_own
         print(f"    Spark's window() {window:.1f} s, Windrow {window_own:.2f} s: {ratio:.0f} times faster   (aim 60)")
-    for name in ("240 queries, checkpoint",):
+    for name in ("240 queries", "240 queries, checkpoint"):
         phases, steps = turns.phases[name], turns.steps[name]
         print(f"\nwhere the time goes ({name}; {steps} micro-batches), seconds")
         known = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -63,7 +64,11 @@ class RunningQuery:
     def shown(self) -> None:
         """The answers so far have been taken away; only the newest are remembered."""
         if self.batches:
-            self.latest = self.batches[-1]
+            last = self.batches[-1]
+            # A copy of the newest instant alone: a slice would keep the memory of all answers of its lookup.
+            times = last.column(0).cast(pa.int64()).to_numpy()
+            first = int(np.searchsorted(times, times[-1]))
+            self.latest = last.take(pa.array(np.arange(first, len(times))))
         self.batches.clear()
 
     def newest(self) -> pa.Table:

@@ -24,6 +24,7 @@ from windrow.language.catalog import Catalog, Stream
 from windrow.parallel import each
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition, stream_from_json, stream_to_json
+from windrow.pipeline.sink import NoSink
 from windrow.pipeline.sinks import Sink
 from windrow.plan.build import build
 from windrow.plan.periodic import periodic_aggregate
@@ -193,6 +194,9 @@ class Host:
             sliced = unpack(table)
         job = self.job(stream)
         self._answering(lambda: self.engine.absorb(stream, job, sliced))
+        for hosted in self.queries.values():
+            if isinstance(hosted.sink, NoSink):
+                hosted.running.shown()  # no step to wait for: the next batch can have the memory
         self.done[stream] = event["batch"]
         self.files[stream] = self.files.get(stream, 0) + sliced.files
 
