@@ -17,8 +17,8 @@ from windrow.progress import Progress
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-PLAIN_SECONDS = 5.0
-"""At most one plain line in so many seconds."""
+PLAIN_SECONDS, RARE_SECONDS = 5.0, 60.0
+"""At most one plain line in so many seconds: at first often, then ever less, so that a log of a day stays short."""
 JSON_SECONDS = 1.0
 """At most one JSON line in so many seconds, but every new state."""
 
@@ -69,13 +69,15 @@ class PlainLines(Display):
         super().__init__()
         self._file = file
         self._clock = clock
-        self._next = clock() + PLAIN_SECONDS
+        self._pause = PLAIN_SECONDS
+        self._next = clock() + self._pause
 
     def __call__(self, progress: Progress) -> None:
         super().__call__(progress)
         now = self._clock()
         if now >= self._next:
-            self._next = now + PLAIN_SECONDS
+            self._pause = min(RARE_SECONDS, 1.5 * self._pause)
+            self._next = now + self._pause
             print(plain_line(progress, self.pace), file=self._file or sys.stderr, flush=True)
 
 

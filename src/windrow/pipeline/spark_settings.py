@@ -27,6 +27,11 @@ DEFAULTS = {
     "spark.python.unix.domain.socket.enabled": "true",
     # A run keeps its own counters; Spark's history of progress events would only hold memory.
     "spark.sql.streaming.numRecentProgressUpdates": "4",
+    # It keeps the history of its jobs for a web page that is not served, too.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
 }
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 PRELOADING_DAEMON = {
