@@ -731,3 +731,12 @@ def test_ctrl_c_leaves_answers_that_can_be_read(tmp_path: Path) -> None:
     assert "Traceback" not in stderr + stdout
     found = pa.concat_tables(csv.read_csv(file) for file in sorted(written.iterdir()))
     assert_same(found, pushed(pieces(0, 3), TEXTS[:1])[0].answers())
+
+
+def test_the_session_makes_the_frames_of_streams(spark: SparkSession) -> None:
+    with windrow.connect(spark=spark) as db:
+        assert db.spark is spark
+        db.stream("s", db.spark.createDataFrame([(1, 5), (2, 7)], "t bigint, x int"), time="t")
+        query = db.query("SELECT SUM(x) AS total FROM s [RANGE 2 SLIDE 2]")
+        db.run(progress=lambda _: None)
+        assert query.answers().to_pydict() == {"_time": [2], "total": [12]}
