@@ -146,9 +146,9 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
 
 
 WAITING = """
-import time
+import os, time
 from windrow.serving.interrupts import Interrupts
-with Interrupts(lambda: print("left", flush=True)) as interrupts:
+with Interrupts(lambda: os.write(1, b"left\\n")) as interrupts:
     try:
         print("ready", flush=True)
         time.sleep(60)
@@ -171,6 +171,17 @@ def test_the_first_signal_asks_and_the_second_leaves(number: signal.Signals, cod
         process.send_signal(number)
         assert process.stdout.readline() == "left\n"
         assert process.wait(30) == code
+
+
+def test_the_second_signal_leaves_whatever_fails() -> None:
+    failing = WAITING.replace('os.write(1, b"left\\n")', "1 / 0")
+    process = subprocess.Popen([sys.executable, "-c", failing.format(stopping=60)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process:
+        for line in ("ready\n", "stopping 130\n"):
+            assert process.stdout.readline() == line
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
 
 
 def test_one_signal_lets_the_run_end_itself() -> None:

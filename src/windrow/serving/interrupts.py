@@ -44,7 +44,9 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:
-            self._on_leave()
-            os._exit(128 + number)
+            try:
+                self._on_leave()
+            finally:  # it may fail: the signal may have come in the middle of a write to the same terminal
+                os._exit(128 + number)
         self.signal = number
         raise KeyboardInterrupt
