@@ -65,7 +65,7 @@ def batch(*times: int, k: pa.Array | None = None) -> pa.Table:
         (lambda db: db.late([]), "expected a str, found list"),
         (lambda db: db.stream(None, SCHEMA, time="t"), "the name of a stream: expected a str, found NoneType"),
         (lambda db: db.stream(5, SCHEMA, time="t"), "expected a str, found int"),
-        (lambda db: db.stream("x", {}, time="t"), "stream x: expected a pyarrow.Schema, found dict"),
+        (lambda db: db.stream("x", {}, time="t"), "stream x: expected a pyarrow.Schema or a Spark Data"),
         (lambda db: db.stream("x", SCHEMA, time=None), "time of stream x: expected a str, found NoneType"),
         (lambda db: db.stream("x", SCHEMA, time="t", sequence=5), "sequence of stream x: expected a str, found int"),
         (lambda db: db.stream("x", SCHEMA, time="t", lateness=None), "lateness: expected .* found NoneType"),

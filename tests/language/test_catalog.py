@@ -59,7 +59,7 @@ def test_a_stream_from_an_arrow_schema() -> None:
         ({"time": "ts", "sequence": "x"}, "no column x to be its sequence column"),
         ({"time": "ts", "lateness": "2"}, "lateness: 2 has no time unit"),
         ({"time": "n", "lateness": "2 seconds"}, "2 SECONDS has a time unit, but the time column counts BIGINT ticks"),
-        ({"time": "ts", "lateness": "two seconds"}, "two is not a number"),
+        ({"time": "ts", "lateness": "two seconds"}, "expected a duration such as '2 seconds', found 'two seconds'"),
         ({"time": "ts", "lateness": ""}, "expected a duration such as '2 seconds', found ''"),
         ({"time": "ts", "lateness": "2 parsecs"}, "unknown time unit PARSECS"),
         ({"time": "ts", "lateness": -1}, "must not be negative"),

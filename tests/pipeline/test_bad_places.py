@@ -193,3 +193,12 @@ def test_a_query_that_stops_leaves_the_others(home: Home) -> None:
     # The answers before it stopped are there: windows that end before the first time whose product is too large.
     kept = ds.dataset(home.path / "out" / "deep", format="parquet").to_table()
     assert len(kept) > 0 and max(kept["_time"].to_pylist()) <= 50
+
+
+def test_a_sink_that_fails_without_a_checkpoint_promises_none(home: Home) -> None:
+    folder = home.path / "many"
+    db = home.database()
+    many = "SELECT t, k, COUNT(*) AS n FROM s [RANGE 60 SLIDE 1] GROUP BY t, k"
+    db.execute(f"CREATE QUERY many INTO json OPTIONS (path '{folder}') AS {many}")
+    with largest_file(50_000), pytest.raises(SinkError, match="this run has no checkpoint, so it begins at the begin"):
+        db.run(progress=lambda _: None)

@@ -115,7 +115,9 @@ def stream_from_schema(
     """Declare a stream for pushed data from an Arrow schema; lateness in ticks, as '2 seconds', or as a timedelta."""
     expect_text(name, "the name of a stream")
     if not isinstance(schema, pa.Schema):
-        raise InputError(f"stream {name}: expected a pyarrow.Schema, found {type(schema).__name__}")
+        raise InputError(
+            f"stream {name}: expected a pyarrow.Schema or a Spark DataFrame, found {type(schema).__name__}"
+        )
     expect_text(time, f"time of stream {name}")
     if sequence is not None:
         expect_text(sequence, f"sequence of stream {name}")

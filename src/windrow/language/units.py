@@ -71,7 +71,7 @@ def duration_from_text(text: str, *, what: str) -> nodes.Duration:
     >>> duration_from_text("2 seconds", what="lateness").sql("cql")
     '2 SECONDS'
     """
-    match = re.fullmatch(r"\s*([-+]?\w[\w.]*?)\s*([a-zA-Zµ]*)\s*", text)
+    match = re.fullmatch(r"\s*([-+]?\d[\w.]*?)\s*([a-zA-Zµ]*)\s*", text)
     if match is None:
         raise BindError(f"{what}: expected a duration such as '2 seconds', found {text!r}")
     number, unit = match.groups()

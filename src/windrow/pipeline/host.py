@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.engine import Engine
-from windrow.errors import CheckpointError, QueryError
+from windrow.errors import CheckpointError, QueryError, SinkError
 from windrow.job import Job
 from windrow.language.binder import bind
 from windrow.language.catalog import Catalog, Stream
@@ -252,9 +252,16 @@ class Host:
     def _write_out(self, step: int) -> None:
         began = perf_counter()
         full = [hosted for hosted in self.queries.values() if hosted.sink is not None and hosted.running.batches]
-        for together in (True, False):
-            some = [hosted for hosted in full if hosted.sink is not None and hosted.sink.independent == together]
-            each(lambda hosted: self._write(step, hosted), some, worthwhile=together)
+        try:
+            for together in (True, False):
+                some = [hosted for hosted in full if hosted.sink is not None and hosted.sink.independent == together]
+                each(lambda hosted: self._write(step, hosted), some, worthwhile=together)
+        except SinkError as error:
+            if self.checkpoint is not None:
+                raise SinkError(f"{error}: the checkpoint has the answers") from error
+            raise SinkError(
+                f"{error}, with empty output directories: this run has no checkpoint, so it begins at the beginning"
+            ) from error
         for running in self.engine.streams.values():
             if running.late:
                 self._write_late(step, running.stream, pa.concat_tables(running.late))

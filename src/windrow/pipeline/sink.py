@@ -105,8 +105,7 @@ def writing(query: str, location: str) -> Iterator[None]:
 def failed_write(query: str, location: str, why: str, what_to_do: str) -> SinkError:
     """The error of a write that failed."""
     return SinkError(
-        f"the answers of query {query} could not be written to {location}: {why}; "
-        f"{what_to_do}, and start again: the checkpoint has the answers"
+        f"the answers of query {query} could not be written to {location}: {why}; {what_to_do}, and start again"
     )
 
 

@@ -69,6 +69,8 @@ class StagedSink(Sink):
         self.location = str(path)
         self._format = spec.format
         self._options = {key: value for key, value in spec.options.items() if key.lower() != "path"}
+        if spec.format == "xml" and "rowtag" not in {key.lower() for key in self._options}:
+            self._options["rowTag"] = "row"  # Spark's writer has no default
         self._query = query
         self._session = session
         self._directory = AnswerDirectory(path, query, fresh=fresh)

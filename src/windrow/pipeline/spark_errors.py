@@ -43,6 +43,11 @@ def read_error(owner: str, error: BaseException) -> Error:
         reason = JAVA_GONE if _is_lost_connection(error) else spark_reason(error)
     except FROM_SPARK_OR_ITS_END:  # Java ended before it could be asked for the cause
         unreadable, reason = None, JAVA_GONE
+    if unreadable is None and "cannot be cast to" in reason:
+        return InputError(
+            f"{owner}: a row does not fit what Spark computes: {reason}; correct the row, or use TRY_CAST, which gives "
+            "NULL, and start again"
+        )
     return unreadable or SetupError(f"{owner}: Spark could not go on: {reason}; remove the cause and start again")
 
 

@@ -71,7 +71,13 @@ def checked(db: windrow.Database, loaded: Loaded) -> Checked:
     """What a loaded script amounts to."""
     sources = [type(source).__name__ for source in db.catalog]
     slices = sum(stream["slices"] for stream in db.metrics()["streams"].values())
-    return Checked(loaded, sources.count("Stream"), sources.count("Relation"), len(db.queries()), slices, db.doubts())
+    streams, relations = sources.count("Stream"), sources.count("Relation")
+    return Checked(loaded, streams, relations, len(db.queries()), slices, _doubts(db, loaded))
+
+
+def _doubts(db: windrow.Database, loaded: Loaded) -> list[str]:
+    empty = ["it registers no query, so there is nothing to run"] if not (db.queries() or loaded.faults) else []
+    return [*db.doubts(), *empty]
 
 
 def _count(number: int, one: str, many: str) -> str:
