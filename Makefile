@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long soak check lint types layers format bench bench-spark lock clean
+.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-spark lock clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml requirements.lock requirements-java.lock
@@ -23,10 +23,10 @@ demo: $(READY) ## 240 queries over a simulated packet stream, on a local Spark
 	@$(BIN)/windrow demo
 
 test: check ## everything that must be true, in a few minutes
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-long: check ## the same with many more random cases, 200 kills and half an hour of soak
-	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto
+	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: lint types layers
 
@@ -52,6 +52,9 @@ bench-spark: $(READY) ## benchmarks/spark_pipeline: table and plot
 
 bench: $(READY) ## benchmarks/many_queries: table and plot
 	$(BIN)/python -m benchmarks.many_queries
+
+bench-aggregates: $(READY) ## benchmarks/shared_aggregates: tables and plots
+	$(BIN)/python -m benchmarks.shared_aggregates --plot-dir build/benchmarks
 
 lock: ## pin the versions for Python 3.10 to 3.13 anew
 	uv pip compile --universal --python-version 3.10 --extra dev --no-header --no-annotate --no-emit-index-url \

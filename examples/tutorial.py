@@ -27,6 +27,7 @@ BUSY = """
     GROUP BY src ORDER BY bytes DESC LIMIT 3
 """
 LOAD = "SELECT COUNT(*) AS packets, SUM(length) AS bytes FROM packets [RANGE {range} SLIDE 30 SECONDS]"
+TOP = "SELECT src, SUM(length) AS bytes FROM packets [RANGE 2 MIN] GROUP BY src ORDER BY bytes DESC LIMIT 1"
 
 
 def step(title: str) -> None:
@@ -78,7 +79,7 @@ def restart(packets: Path, state: Path) -> None:
 
 def live(packets: Path) -> None:
     """Follow a stream; queries come and go meanwhile."""
-    step("8. Live: start, look, add a query, stop")
+    step("8. Live: start, look, add a query, ask a question, stop")
     db = windrow.connect()
     db.execute(DECLARATION.format(path=packets))
     busy = db.query(BUSY, name="busy")
@@ -90,6 +91,7 @@ def live(packets: Path) -> None:
     print("the first answers are there:", busy.answers().slice(0, 1).to_pylist())
     db.query(LOAD.format(range="2 MIN"), name="later")
     time.sleep(2)
+    print("the busiest of the last two minutes:", db.ask(TOP).to_pylist())
     summary = db.stop()
     print(
         f"stopped after {summary.progress.rows:,} rows; {db.metrics()['queries']['later']['answers']} answers of later"

@@ -11,7 +11,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     print_blob=True,
-    max_examples=int(os.environ.get("WINDROW_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("WINDROW_EXAMPLES", "30")),
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile("windrow")

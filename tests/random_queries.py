@@ -60,6 +60,29 @@ _AGGREGATES = [
     "VAR_POP(a)",
     "STDDEV_SAMP(a)",
     "VAR_SAMP({v}) FILTER (WHERE {v} < 1000)",
+    "COUNT(DISTINCT {v})",
+    "COUNT(DISTINCT s) FILTER (WHERE f)",
+    "SUM(DISTINCT a)",
+    "AVG(DISTINCT {v})",
+    "MEDIAN({v})",
+    "PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY a DESC)",
+    "PERCENTILE_DISC(0.7) WITHIN GROUP (ORDER BY {v})",
+    "PERCENTILE_DISC(0.2) WITHIN GROUP (ORDER BY b DESC)",
+    "QUANTILE({v}, 0.9)",
+    "QUANTILE(s, 0.5)",
+    "QUANTILE(d, 0)",
+    "PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY x DESC)",
+    "PERCENTILE_CONT(1) WITHIN GROUP (ORDER BY x)",
+    "TOP_K(s, 2)",
+    "TOP_K({v}, 1)",
+    "APPROX_COUNT_DISTINCT({v})",
+    "APPROX_QUANTILE(s, 0.5)",
+    "APPROX_MEDIAN({v})",
+    "APPROX_TOP_K({v}, 2)",
+    "TOP_K(x, 3)",
+    "MODE({v})",
+    "MODE(s) FILTER (WHERE a > 0)",
+    "SUM(DISTINCT x)",
 ]
 _PREDICATES = [
     "",
@@ -75,10 +98,12 @@ _HAVINGS = ["", "", "HAVING COUNT(*) > 1", "HAVING SUM(a) > 0 OR COUNT(a) = 0"]
 
 @st.composite
 def windows(draw: Callable[..., Any]) -> str:
-    """RANGE shorter than, equal to, a multiple of, and no multiple of SLIDE; with and without OFFSET."""
+    """RANGE shorter than, equal to, a multiple of, and no multiple of SLIDE; ROWS too; with and without OFFSET."""
+    kind = draw(st.sampled_from(["RANGE", "RANGE", "ROWS", "PARTITION BY {key} ROWS"]))
+    kind = kind.format(key=draw(st.sampled_from(["a", "s", "f, a", "x", "d, b", "t"]))) if "{" in kind else kind
     length, slide = draw(st.integers(1, 25)), draw(st.integers(1, 12))
     offset = draw(st.sampled_from([0, 0, 0, 1, 7]))
-    return f"[RANGE {length} SLIDE {slide}" + (f" OFFSET {offset}]" if offset else "]")
+    return f"[{kind} {length} SLIDE {slide}" + (f" OFFSET {offset}]" if offset else "]")
 
 
 @st.composite

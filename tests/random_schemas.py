@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -30,6 +31,25 @@ _KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 _SUMMED = {"TINYINT", "SMALLINT", "INTEGER", "FLOAT", "DOUBLE", "DECIMAL(10, 2)"}
 _SPREAD = {"TINYINT", "SMALLINT"}
+_ORDERED = [
+    "MIN(c)",
+    "MAX(c)",
+    "COUNT(DISTINCT c)",
+    "QUANTILE(c, 0.5)",
+    "PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY c)",
+    "PERCENTILE_DISC(1) WITHIN GROUP (ORDER BY c DESC)",
+    "MODE(c)",
+    "TOP_K(c, 2)",
+]
+_NUMBERS = [
+    "SUM(c)",
+    "AVG(c)",
+    "SUM(DISTINCT c)",
+    "AVG(DISTINCT c)",
+    "MEDIAN(c)",
+    "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY c DESC)",
+    "PERCENTILE_CONT(0) WITHIN GROUP (ORDER BY c)",
+]
 
 
 @dataclass(frozen=True)
@@ -70,10 +90,10 @@ def _query(draw: Callable[..., Any], names: list[str], unit: str) -> str:
         column = draw(st.sampled_from(range(len(names))))
         name = names[column]
         choices = ["COUNT(*)", "COUNT(c)"]
-        choices += ["MIN(c)", "MAX(c)"] if name != "BLOB" else []
-        choices += ["SUM(c)", "AVG(c)"] if name in _SUMMED else []
+        choices += _ORDERED if name != "BLOB" else []
+        choices += _NUMBERS if name in _SUMMED else []
         choices += ["VAR_POP(c)", "STDDEV_SAMP(c)"] if name in _SPREAD else []
-        calls.append(draw(st.sampled_from(choices)).replace("(c)", f"(c{column})"))
+        calls.append(re.sub(r"\bc\b", f"c{column}", draw(st.sampled_from(choices))))
     parts = [f"c{key} AS k{key}" for key in keys] + [f"{call} AS v{i}" for i, call in enumerate(calls)]
     slide, reach = draw(st.integers(2, 20)), draw(st.integers(1, 40))
     text = f"SELECT {', '.join(parts)} FROM s [RANGE {reach}{unit} SLIDE {slide}{unit}]"

@@ -7,6 +7,7 @@ from windrow.errors import (
     BindError,
     CatalogError,
     CheckpointError,
+    CoverageError,
     Error,
     InputError,
     LanguageError,
@@ -20,6 +21,7 @@ from windrow.errors import (
 from windrow.progress import Progress, Summary
 
 if TYPE_CHECKING:
+    from windrow.aggregates.user import UserAggregate
     from windrow.database import Database, connect
     from windrow.query import Query
 
@@ -28,6 +30,7 @@ __all__ = [
     "BindError",
     "CatalogError",
     "CheckpointError",
+    "CoverageError",
     "Database",
     "Error",
     "InputError",
@@ -41,9 +44,15 @@ __all__ = [
     "Summary",
     "SyntaxError",
     "UnsupportedError",
+    "UserAggregate",
     "connect",
 ]
-_HEAVY = {"Database": "windrow.database", "connect": "windrow.database", "Query": "windrow.query"}
+_HEAVY = {
+    "Database": "windrow.database",
+    "connect": "windrow.database",
+    "Query": "windrow.query",
+    "UserAggregate": "windrow.aggregates.user",
+}
 """They import the engine with its kernels, which takes a second that `windrow --help` should not."""
 
 

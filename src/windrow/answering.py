@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from time import perf_counter
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from windrow.errors import QueryError
 from windrow.kernels.memory import pooled
 from windrow.kernels.prefix import repeat_ticks
 from windrow.running import RunningQuery
-from windrow.sharing.slice import Slice
+from windrow.sharing.slice import Member, Slice
+from windrow.synopses.candidate_search import Limits
+from windrow.synopses.share_group import Lookup
 from windrow.windows.due import due_times, due_times_with_panes, first_due, last_due
 from windrow.windows.spec import MAX_TICK
 from windrow.windows.watermark import Watermark
@@ -26,8 +28,19 @@ from windrow.windows.watermark import Watermark
 LOOKUP_ROWS = 4_000_000
 """Windows times groups that are looked up at once."""
 
-Due: TypeAlias = tuple[RunningQuery, NDArray[np.int64]]
-"""A query and the instants at which it is to be answered."""
+
+class Due(NamedTuple):
+    """A query and its windows that are to be answered."""
+
+    query: RunningQuery
+    taus: NDArray[np.int64]
+    """Where they stand on the axis of the slice: instants, or numbers of tuples."""
+    times: NDArray[np.int64]
+    """The instants at which they are answered."""
+
+    def some(self, start: int, stop: int) -> Due:
+        """A part of its windows."""
+        return Due(self.query, self.taus[start:stop], self.times[start:stop])
 
 
 def answer_slice(
@@ -40,9 +53,10 @@ def answer_slice(
     for query in queries:
         taus = _due(mark, query, watermark)
         if len(taus):
-            due.append((query, taus))
-    failed = _answer_due(part, due)
-    part.forget()
+            due.append(Due(query, taus, taus))
+    failed = answer_due(part, due)
+    if watermark is not None:  # the last windows of an input stay for one-time queries
+        part.forget()
     return failed
 
 
@@ -71,26 +85,41 @@ def _due(mark: Watermark, query: RunningQuery, watermark: int | None) -> NDArray
     return taus
 
 
-def _answer_due(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
+def answer_due(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
     """Queries with the same aggregates are looked up together, whatever their windows (thesis 8.3.1)."""
     alike: dict[tuple[object, ...], list[Due]] = defaultdict(list)
     assert part.group is not None
     most = max(1, LOOKUP_ROWS // max(1, part.group.groups))
-    for query, taus in due:
-        names = tuple(term.aggregate.name for term in query.member.terms)
-        for start in range(0, len(taus), most):
-            alike[names, query.member.positions].append((query, taus[start : start + most]))
+    for one in due:
+        member = one.query.member
+        names = tuple(term.aggregate.name for term in member.terms)
+        side = None if member.threshold is None else member.threshold.side
+        for start in range(0, len(one.taus), most):
+            alike[names, member.positions, member.limited, side].append(one.some(start, start + most))
     failed: dict[RunningQuery, QueryError] = {}
     for together in alike.values():
         waiting: list[Due] = []
+        windows = 0
         for one in together:
-            if waiting and sum(len(taus) for _, taus in waiting) + len(one[1]) > most:
+            if waiting and windows + len(one.taus) > most:
                 failed |= _look_up(part, waiting)
-                waiting = []
-            if one[0] not in failed:
+                waiting, windows = [], 0
+            if one.query not in failed:
                 waiting.append(one)
+                windows += len(one.taus)
         failed |= _look_up(part, waiting)
     return failed
+
+
+def _limits(due: Sequence[Due]) -> Limits | None:
+    """What HAVING says of one component, per window; the queries are alike in having such a part, or not."""
+    place = due[0].query.member.limited
+    if place is None:
+        return None
+    bounds = [(one.query.member.threshold, len(one.taus)) for one in due]
+    low = np.concatenate([np.full(count, one.low, np.int64) for one, count in bounds if one is not None])
+    high = np.concatenate([np.full(count, one.high, np.int64) for one, count in bounds if one is not None])
+    return Limits(place, low, high)
 
 
 def _look_up(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
@@ -98,43 +127,53 @@ def _look_up(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
     if not due:
         return {}
     began = perf_counter()
-    assert part.group is not None
-    ends = np.concatenate([taus - query.member.window.offset for query, taus in due])
-    starts = np.concatenate([np.maximum(taus - query.reach, query.member.since) for query, taus in due])
-    member = due[0][0].member
-    places = [place for term in member.positions for place in term]
-    found = part.group.lookup(starts, ends, places)
-    words = dict(zip(places, found.words, strict=True))
-    keys = part.group.keys(found)
+    ends = np.concatenate([one.taus - one.query.member.window.offset for one in due])
+    starts = np.concatenate([np.maximum(one.taus - one.query.reach, one.query.member.since) for one in due])
     try:
-        values = [
-            term.aggregate.lower([words[place] for place in term_places])
-            for term, term_places in zip(member.terms, member.positions, strict=True)
-        ]
+        found, every = looked_up(part, due[0].query.member, starts, ends, _limits(due))
     except QueryError as error:
         if len(due) == 1:
-            return {due[0][0]: error}
+            return {due[0].query: error}
         # Find out whose window it was, so that only that query stops.
         failed: dict[RunningQuery, QueryError] = {}
         for alone in due:
-            if alone[0] not in failed:
+            if alone.query not in failed:
                 failed |= _look_up(part, [alone])
         return failed
     ticks = pooled(len(found), np.int64)
-    repeat_ticks(np.concatenate([taus for _, taus in due]), found.offsets, ticks)
-    time = pa.array(ticks).view(due[0][0].rows.schema.field(0).type)
+    repeat_ticks(np.concatenate([one.times for one in due]), found.offsets, ticks)
+    time = pa.array(ticks).view(due[0].query.rows.schema.field(0).type)
     spent = perf_counter() - began
     failed = {}
     window = 0
-    for query, taus in due:
+    for query, taus, _ in due:
         began = perf_counter()
         offsets = found.offsets[window : window + len(taus) + 1]
         window += len(taus)
         start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
-        columns = [array.slice(start, length) for array in (*keys, *values)]
+        columns = [array.slice(start, length) for array in every]
         try:
             query.add(query.rows.rows(time.slice(start, length), offsets, columns))
         except QueryError as error:
             failed[query] = error
         query.seconds += perf_counter() - began + spent * length / max(1, len(found))
     return failed
+
+
+def looked_up(
+    part: Slice,
+    member: Member,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    limits: Limits | None = None,
+) -> tuple[Lookup, list[pa.Array]]:
+    """The groups of the windows (start, end], and their columns: the keys, then the member's aggregates."""
+    assert part.group is not None
+    places = [place for term in member.positions for place in term]
+    found = part.group.lookup(starts, ends, places, limits)
+    words = dict(zip(places, found.words, strict=True))
+    values = [
+        term.aggregate.lower([words[place] for place in term_places])
+        for term, term_places in zip(member.terms, member.positions, strict=True)
+    ]
+    return found, [*part.group.keys(found), *values]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
+from windrow.aggregates.user import checked
 from windrow.engine import Engine
 from windrow.errors import BindError, CatalogError, InputError, SinkError, StateError, SyntaxError, UnsupportedError
 from windrow.language import nodes
@@ -21,6 +22,7 @@ from windrow.language.bound import BoundQuery
 from windrow.language.catalog import Catalog, Relation, Stream, relation_from_node, stream_from_node, stream_from_schema
 from windrow.language.parse import parse
 from windrow.language.positions import position
+from windrow.language.user_functions import user_function
 from windrow.plan.build import build
 from windrow.plan.explain import explain
 from windrow.plan.periodic import periodic_aggregate
@@ -43,11 +45,13 @@ def connect(
     spark: Any = None,
     settings: Mapping[str, str] | None = None,
     log: str | Path | None = None,
+    synopsis: str | None = None,
 ) -> Database:
     """A new, empty database in this process.
 
     Spark is started when a run first needs it: on this machine, or on `master` (a Spark master URL), with `settings`
-    (Spark's own, spark.…), its messages in the file `log`. Or give a SparkSession of your own.
+    (Spark's own, spark.…), its messages in the file `log`. Or give a SparkSession of your own. `synopsis` (running,
+    basic_interval, interval or landmark) takes the choice of the synopses away from Windrow.
 
     >>> import pyarrow as pa, windrow
     >>> db = windrow.connect()
@@ -58,7 +62,7 @@ def connect(
     >>> q.answers().to_pylist()
     [{'_time': 5, 'total': 3}, {'_time': 10, 'total': 3}, {'_time': 15, 'total': 3}]
     """
-    return Database(master=master, spark=spark, settings=settings, log=log)
+    return Database(master=master, spark=spark, settings=settings, log=log, synopsis=synopsis)
 
 
 class Database:
@@ -153,6 +157,40 @@ class Database:
                     number += 1
                 name = f"query_{number}"
             return self._add_query(name, text)
+
+    def ask(self, text: str) -> pa.Table:
+        """Answer a one-time query now, from what the registered queries keep: `_time` and the select list.
+
+        It has a window without SLIDE, which need not be that of a registered query. `[RANGE T OFFSET d]` needs queries
+        with the same stream, WHERE and GROUP BY; `[ROWS n]` needs a ROWS query on the stream. A CoverageError says what
+        is kept when that is not enough. `_time` is the newest window update.
+
+        >>> import pyarrow as pa, windrow
+        >>> db = windrow.connect()
+        >>> db.execute("CREATE STREAM s (t BIGINT, x INT) TIME t")
+        >>> q = db.query("SELECT SUM(x) AS total FROM s [RANGE 20 SLIDE 5]")
+        >>> db.push("s", pa.table({"t": [1, 4, 8, 12], "x": pa.array([1, 2, 3, 4], pa.int32())}))
+        >>> db.ask("SELECT SUM(x) AS total FROM s [RANGE 10]").to_pylist()
+        [{'_time': 10, 'total': 6}]
+        """
+        expect_text(text, "the text of a question")
+        with self._turn:
+            bound = bind(text, self.catalog)
+            if bound.periodic:
+                raise UnsupportedError("a one-time query has no SLIDE: leave it out, or register it with db.query")
+            return self._engine.ask(periodic_aggregate(bound, build(bound), one_time=True))
+
+    def aggregate(self, name: str, implementation: type, *, returns: str = "DOUBLE", takes: str = "a number") -> None:
+        """Register an aggregate of your own, a class as `windrow.UserAggregate` says; then `SELECT name(x)` calls it.
+
+        `returns` is a type of the language, `takes` is 'a number', 'a date or time' or 'a boolean'.
+        """
+        function = checked(user_function(name, implementation, returns, takes))
+        with self._turn:
+            known = self.catalog.functions.get(function.name)
+            if known is not None and known != function:
+                raise CatalogError(f"there is an aggregate {function.name} already, {known.place}; choose another name")
+            self.catalog.functions[function.name] = function
 
     def drop(self, name: str) -> None:
         """Drop a query: its answers so far stay readable, its share of the state is freed."""
@@ -319,10 +357,9 @@ class Database:
                         "late": running.late_rows,
                         "batches": running.batches,
                         "watermark": running.watermark.value,
-                        "slices": len(running.slices),
-                        "state_bytes": sum(
-                            part.group.nbytes for part in running.slices.values() if part.group is not None
-                        ),
+                        "slices": len(running.slices)
+                        + (0 if running.numbering is None else len(running.numbering.slices)),
+                        "state_bytes": running.nbytes,
                     }
                     for running in self._engine.streams.values()
                 },

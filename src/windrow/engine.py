@@ -5,15 +5,17 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.aggregates import aggregate
+from windrow.aggregates import Subtractable, aggregate
+from windrow.aggregates.sketched import error_of
 from windrow.answering import answer_slice
+from windrow.asking import ask_panes, ask_rows
 from windrow.errors import InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
 from windrow.input import conform, timestamps
@@ -21,29 +23,37 @@ from windrow.job import Job, job_of
 from windrow.language.catalog import Stream
 from windrow.language.positions import position
 from windrow.language.units import duration_text
+from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.parallel import each
-from windrow.plan.periodic import Aggregation, PeriodicAggregate
+from windrow.plan.periodic import SUB_WINDOWS, Aggregation, PeriodicAggregate
+from windrow.plan.threshold import Threshold, threshold_of
+from windrow.row_answers import answer_rows
 from windrow.running import RunningQuery, RunningStream
-from windrow.sharing.slice import BEGINNING, Member, Slice, Term
+from windrow.sharing.slice import BEGINNING, Member, Slice, Term, expected
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes
 from windrow.snapshots import restore_streams, snapshot_streams
+from windrow.synopses.chooser import Choice
 from windrow.synopses.partials import Partials
-from windrow.synopses.registry import chosen, reason
+from windrow.synopses.registry import check, chosen, reason
+from windrow.synopses.running import Running
 from windrow.windows.grid import Grid, edges_of
 from windrow.windows.watermark import Watermark
 
 FARTHEST_TICK = 1 << 61
 """Leaves room for RANGE, OFFSET and SLIDE, which are at most as long, in 64 bits."""
+ORDER_NOTE = "a row gets its number when the watermark passes it: by time, SEQUENCE, values"
+ROWS_NOTE = f"{ORDER_NOTE}; the last {{reach}} rows are kept for the end of the input and one-time queries"
 MAX_DUE_TIMES = 50_000_000
 """Answers that one batch may make due: a timestamp of the year 9999 must not exhaust the memory."""
 
 
 class Engine:
-    """All streams and queries of one process. `synopsis` forces one synopsis type everywhere (tests compare them)."""
+    """All streams and queries of one process. `synopsis` forces one type of synopsis everywhere; None chooses."""
 
     def __init__(self, synopsis: str | None = None) -> None:
+        check(None, synopsis)
         self._compiler = Compiler()
         self.synopsis = synopsis
         self.streams: dict[str, RunningStream] = {}
@@ -66,17 +76,42 @@ class Engine:
         running = self.streams[plan.stream.name.lower()]
         rows = AnswerRows.of(plan, self._compiler)
         terms = tuple(self._term(one) for one in plan.aggregations)
-        key = plan.share_key
         predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
         keys = tuple(self._compiler.compile(one) for one in plan.keys)
-        part = running.slices.get(key) or Slice(predicate, keys, self.synopsis)
-        member = Member(plan.window, plan.slide, terms)
+        part = Slice(predicate, keys, self.synopsis)
+        member = Member(plan.window, plan.slide, terms, threshold=self._threshold(plan, terms))
         mark = running.watermark
-        part.add(member, mark.newest)
-        running.slices[key] = part
         started = BEGINNING if mark.value is None else mark.value
-        query = running.queries[name] = RunningQuery(name, plan, rows, member, part, started)
+        query = RunningQuery(name, plan, rows, member, part, started)
+        if plan.rows is not None:
+            self._count_rows(running, query)
+        else:
+            query.slice = running.slices.get(plan.share_key) or part
+            query.slice.add(member, mark.newest)
+            running.slices[plan.share_key] = query.slice
+        running.queries[name] = query
+        running.changed()
         return query
+
+    def _count_rows(self, running: RunningStream, query: RunningQuery) -> None:
+        """Put a query on the axis of tuple numbers; it counts from the first tuple that has no number yet."""
+        mark, plan, member = running.watermark, query.plan, query.member
+        if running.numbering is None:
+            running.numbering = Numbering(running.stream, BEGINNING if mark.newest is None else mark.newest)
+        numbering = running.numbering
+        if numbering.count % plan.slide and any(one.name in SUB_WINDOWS for one in plan.aggregations):
+            raise UnsupportedError(
+                f"query {query.name}: FREQUENT keeps a list per SLIDE of {plan.slide} tuples, counted from the first, "
+                f"and {numbering.count} tuples have been counted; register it before the first, or after a whole slide"
+            )
+        query.rows_since = query.started if numbering.count else numbering.begin
+        member.origin, member.next_due = numbering.count, numbering.count + plan.slide
+        if plan.rows is not None and plan.rows.partition_by:
+            numbering.partition(plan)
+            query.slice.add(member, None)  # only says how to evaluate contents
+        else:
+            query.slice = numbering.slices.setdefault(plan.share_key, query.slice)
+            query.slice.add(member, numbering.count or None, in_order=True)
 
     def drop_query(self, query: RunningQuery) -> None:
         """Drop a query; what others still use stays."""
@@ -87,14 +122,20 @@ class Engine:
     def _remove(self, query: RunningQuery) -> None:
         running = self.streams[query.plan.stream.name.lower()]
         del running.queries[query.name]
+        running.changed()
+        if running.numbering is not None and query.plan.rows is not None:
+            running.numbering.leave(query.plan, query.slice, running.row_plans)
         query.slice.remove(query.member)
         if not query.slice.members:
-            running.slices = {key: one for key, one in running.slices.items() if one is not query.slice}
+            running.forget_slice(query.slice)
 
     def _term(self, one: Aggregation) -> Term:
         program = None if one.value is None else self._compiler.compile(one.value)
         try:
-            return Term(aggregate(one.name, None if program is None else program.type), program)
+            made = aggregate(one.name, None if program is None else program.type, one.parameters, one.user)
+            for component in made.components:
+                check(component, self.synopsis)
+            return Term(made, program)
         except ValueError as error:
             line, column = position(one.value) if one.value is not None else (None, None)
             raise UnsupportedError(f"{one.text}: {error}", line=line, column=column) from None
@@ -102,24 +143,72 @@ class Engine:
     def describe(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
         """For EXPLAIN: the panes, the synopses, and who shares them."""
         running = self.streams[plan.stream.name.lower()]
-        part = running.slices.get(plan.share_key)
-        timestamps_ = plan.stream.timestamps
+        if plan.rows is not None and plan.rows.partition_by:
+            return self._describe_partitions(plan)
+        slices = running.slices
+        if plan.rows is not None:
+            slices = {} if running.numbering is None else running.numbering.slices
+        part = slices.get(plan.share_key)
         own = edges_of(plan.window.length, plan.slide, plan.window.offset)
         grid = part.group.grid if part is not None and part.group is not None else Grid.of(own)
         panes = grid.describe()
-        if grid.uniform:
-            panes = f"panes of {duration_text(grid.progressions[0][0], timestamps=timestamps_)}"
+        if grid.uniform and plan.rows is not None:
+            rows = grid.progressions[0][0]
+            panes = f"panes of {rows} row{'s' if rows > 1 else ''}"
+        elif grid.uniform:
+            panes = f"panes of {duration_text(grid.progressions[0][0], timestamps=plan.stream.timestamps)}"
         notes = [("panes", f"{panes}, one pass over each batch fills them for every query of the slice")]
+        if plan.rows is not None:
+            notes.append(("rows", ROWS_NOTE.format(reach=plan.window.reach)))
         for one in plan.aggregations:
             term = self._term(one)
             component = term.aggregate.components[0]
-            notes.append((one.text, f"{chosen(component, self.synopsis)} synopsis; {reason(component)}"))
+            known = part.explain(term) if part is not None else None
+            if known is None:
+                windows = expected([Member(plan.window, plan.slide, (term,))], grid)
+                known = Choice(chosen(component, self.synopsis, windows), reason(component, self.synopsis, windows))
+            error = error_of(one.name, one.parameters)
+            bound = "" if error is None else f"; error: {error}"
+            notes.append((one.text, f"{known.name} synopsis; {known.reason}{bound}"))
+        threshold = self._threshold(plan, tuple(self._term(one) for one in plan.aggregations))
+        if threshold is not None:
+            notes.append((f"HAVING {threshold.text}", self._describe_search(part, plan, threshold)))
         if part is not None:
             names = [query.name for query in running.queries_of(part)]
             shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
             count = "1 query uses" if len(names) == 1 else f"{len(names)} queries use"
             notes.append(("shared", f"{count} these panes (rule SS1): {shown}"))
         return notes
+
+    def _describe_partitions(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
+        assert plan.rows is not None
+        keys = ", ".join(plan.rows.partition_by)
+        held = f"the last {plan.window.reach} rows of each ({keys}) are kept, and evaluated when {plan.slide} rows came"
+        return [("panes", f"none: {held}"), ("rows", ORDER_NOTE)]
+
+    def _threshold(self, plan: PeriodicAggregate, terms: Sequence[Term]) -> Threshold | None:
+        """What HAVING says of a count or of a sum of integers, where the other groups need not be looked up at all.
+
+        Only running synopses can leave groups out: a collection finds the groups of a window in its own entries, and
+        windows that slide over panes carry every group along from one window to the next.
+        """
+        threshold = threshold_of(plan)
+        if threshold is None or plan.rows is not None or self.synopsis not in (None, Running.name):
+            return None
+        parts = [part for term in terms for part in term.aggregate.components]
+        if not all(isinstance(part, Subtractable) for part in parts):
+            return None
+        return threshold if pa.types.is_int64(terms[threshold.aggregation].aggregate.type) else None
+
+    def _describe_search(self, part: Slice | None, plan: PeriodicAggregate, threshold: Threshold) -> str:
+        """How the groups of a HAVING are found."""
+        told = "decided in the panes, before anything else of a group is looked up"
+        if part is None or part.group is None:
+            return told
+        running = self.streams[plan.stream.name.lower()]
+        places = [query.member.limited for query in running.queries_of(part) if query.member.threshold == threshold]
+        search = part.group.search(places[0]) if places and places[0] is not None else None
+        return told if search is None else f"{told}; {search.describe(part.group.groups)}"
 
     # ---- data in --------------------------------------------------------------------------------------------------
 
@@ -149,6 +238,8 @@ class Engine:
             for query in running.queries_of(part)
             if query.member in reasons
         ]
+        if running.numbering is not None:
+            running.numbering.add(table)
         running.watermark.observe(oldest, newest)
         failed += self._answer(running, running.watermark.value)
         _raise(failed)
@@ -186,7 +277,15 @@ class Engine:
             part = job.slices[number]
             for query in part.users(running.queries_of(part.part), term):
                 reasons.setdefault(query, QueryError(why))
+        for one in job.slices:
+            broken = one.part.failures()
+            for query in running.queries_of(one.part) if broken else ():
+                if query.member in broken:
+                    reasons.setdefault(query, broken[query.member])
         failed = [self._stop(running, query, error) for query, error in reasons.items()]
+        if running.numbering is not None:
+            for table in sliced.tuples:
+                running.numbering.add(table)
         if sliced.kept is not None:
             running.watermark.observe(*sliced.kept)
             failed += self._answer(running, running.watermark.value)
@@ -240,10 +339,12 @@ class Engine:
         """Refuse to move time so far that the answers of empty windows alone would exhaust the memory."""
         mark = running.watermark
         oldest = oldest if mark.oldest is None else min(oldest, mark.oldest)
+        if running.due_at_most(oldest, newest) <= MAX_DUE_TIMES:
+            return  # a push must not cost a look at every query
         total = 0
         for query in running.queries.values():
-            if query.plan.keys:
-                continue  # an empty window of a grouped query has no rows
+            if query.plan.keys or query.plan.rows is not None:
+                continue  # an empty window of a grouped query has no rows, and tuples are counted, not time
             first = query.member.next_due if query.member.next_due is not None else query.first_due(oldest)
             total += max(0, (newest - first) // query.plan.slide + 1)
         if total > MAX_DUE_TIMES:
@@ -270,7 +371,20 @@ class Engine:
             parts,
             worthwhile=size >= PARALLEL_ROWS,
         )
+        if running.numbering is not None:
+            failed.append(answer_rows(running, watermark))
         return [self._stop(running, query, error) for pairs in failed for query, error in pairs.items()]
+
+    def ask(self, plan: PeriodicAggregate) -> pa.Table:
+        """Answer a one-time query from what the registered ones keep, as of the newest window update."""
+        running = self.streams[plan.stream.name.lower()]
+        rows = AnswerRows.of(plan, self._compiler)
+        terms = tuple(self._term(one) for one in plan.aggregations)
+        if plan.rows is None:
+            return ask_panes(running, plan, rows, terms)
+        predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
+        keys = tuple(self._compiler.compile(one) for one in plan.keys)
+        return ask_rows(running, plan, rows, Slice(predicate, keys, self.synopsis), terms)
 
     def _stop(self, running: RunningStream, query: RunningQuery, error: QueryError) -> QueryError:
         """A query that cannot be answered exactly is taken out; its answers so far stay, and the others go on."""

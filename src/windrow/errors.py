@@ -45,6 +45,10 @@ class StateError(Error):
     """A call came at the wrong time, for instance a push after the end of the input."""
 
 
+class CoverageError(Error):
+    """A one-time query asks for what no registered query keeps; the message says what is kept."""
+
+
 class SetupError(Error):
     """The machine lacks what a run needs: Java, a reachable master, a readable source path."""
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlglot import exp, serde
 
+from windrow.errors import InputError, SetupError
 from windrow.language.catalog import Stream
+from windrow.language.user_functions import UserFunction, found
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import Slice
@@ -22,13 +24,16 @@ READER_OPTIONS = ("ignoremissingfiles",)
 EVERY_TERM = -1
 """In place of a term's number: the predicate or a key failed, which all queries of the slice need."""
 
+TermKey: TypeAlias = "tuple[str, tuple[float | int | bool, ...], str | None]"
+"""The name, parameters and value of an aggregate: equal terms are sliced once."""
+
 
 @dataclass(frozen=True)
 class SliceJob:
     """One slice of a job, as the engine sees it."""
 
     part: Slice
-    terms: tuple[tuple[str, str | None], ...]
+    terms: tuple[TermKey, ...]
     """The distinct (aggregate, value) pairs of its queries."""
     positions: tuple[int, ...]
     """The places here of the worker's components."""
@@ -54,6 +59,8 @@ class Job:
     slices: tuple[SliceJob, ...]
     columns: tuple[str, ...]
     """What must be read of the source."""
+    tuples: bool = False
+    """Whether the rows themselves must come, because only all of them together can be numbered (ROWS windows)."""
 
 
 def job_of(running: RunningStream) -> Job:
@@ -63,7 +70,9 @@ def job_of(running: RunningStream) -> Job:
     for part in running.slices.values():
         queries = running.queries_of(part)
         plan = queries[0].plan
-        terms: dict[tuple[str, str | None], Aggregation] = {}
+        for query in queries:
+            require_importable(query.plan)
+        terms: dict[TermKey, Aggregation] = {}
         places: dict[int, None] = {}
         for query in queries:
             for one, where in zip(query.plan.aggregations, query.member.positions, strict=True):
@@ -76,23 +85,25 @@ def job_of(running: RunningStream) -> Job:
             {
                 "predicate": _dump(plan.predicate),
                 "keys": [_dump(key) for key in plan.keys],
-                "terms": [[one.name, _dump(one.value)] for one in terms.values()],
+                "terms": [[one.name, _dump(one.value), one.parameters, _user(one)] for one in terms.values()],
                 "grid": part.group.grid.progressions,
                 "begin": part.begin,
                 "synopsis": part.synopsis,
             }
         )
         needed |= _columns(plan, terms)
-    columns = tuple(column.name for column in running.stream.columns if column.name in needed)
-    text = json.dumps({"stream": _stream(running.stream), "columns": columns, "slices": described})
-    return Job(text, tuple(slices), columns)
+    tuples = running.numbering is not None
+    # Rows with equal timestamps are ordered by all their values.
+    columns = tuple(column.name for column in running.stream.columns if tuples or column.name in needed)
+    text = json.dumps({"stream": _stream(running.stream), "columns": columns, "slices": described, "tuples": tuples})
+    return Job(text, tuple(slices), columns, tuples)
 
 
-def _term_key(one: Aggregation) -> tuple[str, str | None]:
-    return one.name, None if one.value is None else one.value.sql("cql")
+def _term_key(one: Aggregation) -> TermKey:
+    return one.name, one.parameters, None if one.value is None else one.value.sql("cql")
 
 
-def _columns(plan: PeriodicAggregate, terms: dict[tuple[str, str | None], Aggregation]) -> set[str]:
+def _columns(plan: PeriodicAggregate, terms: dict[TermKey, Aggregation]) -> set[str]:
     parts = [plan.predicate, *plan.keys, *(one.value for one in terms.values())]
     names = {column.name for part in parts if part is not None for column in part.find_all(exp.Column)}
     return {plan.stream.column(name).name for name in names}
@@ -107,6 +118,35 @@ def _stream(stream: Stream) -> dict[str, Any]:
         "lateness": stream.lateness,
         "options": {name: value for name, value in stream.options.items() if name.lower() in READER_OPTIONS},
     }
+
+
+def require_importable(plan: PeriodicAggregate) -> None:
+    """Refuse a query whose aggregates workers elsewhere could not find."""
+    for one in plan.aggregations:
+        if one.user is not None and not one.user.importable:
+            raise SetupError(
+                f"{one.text}: the class of aggregate {one.user.name} is {one.user.place}, which workers cannot import "
+                "by that name. Put it at the top level of a module that they have too, and register it from there"
+            )
+
+
+def _user(one: Aggregation) -> list[Any] | None:
+    """Where workers find the class of a user's aggregate."""
+    return None if one.user is None else [one.user.place, serde.dump(one.user.returns), one.user.takes]
+
+
+def load_user(name: str, described: list[Any] | None) -> UserFunction | None:
+    """The inverse, in a worker."""
+    if described is None:
+        return None
+    place, returns, takes = described
+    try:
+        return UserFunction(name, found(place), load(returns), takes)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"aggregate {name}: {place} cannot be imported where the data are read ({error}); install its module "
+            "there, or send it with spark.sparkContext.addPyFile"
+        ) from error
 
 
 def load(dump: Any) -> Any:

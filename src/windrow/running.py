@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from windrow.errors import QueryError
 from windrow.language.catalog import Stream
+from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.slice import BEGINNING, Member, Slice
@@ -40,6 +41,10 @@ class RunningQuery:
     answered: int = 0
     seconds: float = 0.0
     dropped: bool = False
+    rows_since: int = BEGINNING
+    """Of a ROWS query, whose member counts tuples: those with ts at or before this are in none of its windows."""
+    newest_time: int | None = None
+    """Of a ROWS query: the instant of its newest answer."""
 
     @property
     def status(self) -> str:
@@ -49,7 +54,8 @@ class RunningQuery:
     @property
     def since(self) -> int | None:
         """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
-        return None if self.member.since == BEGINNING else self.member.since
+        since = self.member.since if self.plan.rows is None else self.rows_since
+        return None if since == BEGINNING else since
 
     def first_due(self, oldest: int) -> int:
         """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
@@ -77,7 +83,7 @@ class RunningQuery:
         if last is None or self.member.next_due is None:
             return self.rows.schema.empty_table()
         table = pa.Table.from_batches([last])
-        newest = self.member.next_due - self.plan.slide
+        newest = self.member.next_due - self.plan.slide if self.plan.rows is None else self.newest_time
         return table.filter(pc.equal(table.column(0).cast(pa.int64()), newest))
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -108,7 +114,43 @@ class RunningStream:
     late_rows: int = 0
     batches: int = 0
     finished: bool = False
+    numbering: Numbering | None = None
+    """The axis of tuple numbers, while there are ROWS queries."""
+    _finest: int | None = None
+    """The shortest SLIDE; None when queries have come or gone since it was known."""
+
+    @property
+    def row_plans(self) -> list[PeriodicAggregate]:
+        """The plans of the ROWS queries."""
+        return [query.plan for query in self.queries.values() if query.plan.rows is not None]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all state of the stream."""
+        panes = sum(part.group.nbytes for part in self.slices.values() if part.group is not None)
+        return panes + (0 if self.numbering is None else self.numbering.nbytes)
+
+    def changed(self) -> None:
+        """A query has come or gone."""
+        self._finest = None
+
+    def due_at_most(self, oldest: int, newest: int) -> int:
+        """No more answers than this come due up to `newest`; found without a look at every query."""
+        if self._finest is None:
+            timed = [query.plan.slide for query in self.queries.values() if query.plan.rows is None]
+            self._finest = min(timed, default=0)
+        if not self._finest:
+            return 0  # only tuples are counted here, not time
+        known = [part.earliest_due for part in self.slices.values()]
+        since = min([oldest if due is None else due for due in known], default=oldest)
+        return len(self.queries) * max(0, (newest - since) // self._finest + 1)
 
     def queries_of(self, part: Slice) -> list[RunningQuery]:
         """The queries that share a slice."""
         return [query for query in self.queries.values() if query.slice is part]
+
+    def forget_slice(self, part: Slice) -> None:
+        """Nobody uses this slice any more; with the last ROWS query the numbers of tuples go too."""
+        self.slices = {key: one for key, one in self.slices.items() if one is not part}
+        if self.numbering is not None and not self.row_plans:
+            self.numbering = None

@@ -18,7 +18,7 @@ from windrow.synopses.partials import Partials
 SCHEMA = pa.schema([("kind", pa.string()), ("part", pa.int32()), ("data", pa.binary())])
 """What a worker gives back; `part` is the number of the slice."""
 MOST_ENTRIES = 1 << 19
-"""Entries of partials, or late rows, in one blob: some tens of megabytes."""
+"""Entries of partials, or rows, in one blob: some tens of megabytes."""
 
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -39,6 +39,8 @@ class Sliced:
     late: list[pa.Table] = field(default_factory=list)
     partials: list[tuple[int, Partials]] = field(default_factory=list)
     """By the number of the slice."""
+    tuples: list[pa.Table] = field(default_factory=list)
+    """The rows themselves, if somebody must number them."""
     failed: dict[tuple[int, int], str] = field(default_factory=dict)
     """(slice, term) of the job: why no value could be computed for some row."""
     files: int = 0
@@ -76,6 +78,9 @@ def pack(sliced: Sliced) -> Iterator[pa.RecordBatch]:
     for table in sliced.late:
         for batch in table.to_batches(max_chunksize=MOST_ENTRIES):
             yield _row("late", 0, _ipc(batch))
+    for table in sliced.tuples:
+        for batch in table.to_batches(max_chunksize=MOST_ENTRIES):
+            yield _row("tuples", 0, _ipc(batch))
     for number, part in sliced.partials:
         for batch in part.batches(MOST_ENTRIES):
             yield _row("partials", number, _ipc(batch))
@@ -97,6 +102,8 @@ def unpack(table: pa.Table) -> Sliced:
                 raise InputError(data.to_pybytes().decode())
             case "late":
                 whole.late.append(pa.Table.from_batches([_batch(data)]))
+            case "tuples":
+                whole.tuples.append(pa.Table.from_batches([_batch(data)]))
             case "partials":
                 whole.partials.append((number, Partials.of(_batch(data))))
             case _:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from windrow.aggregates import aggregate
 from windrow.expressions import Compiler, Context, Program
 from windrow.input import conform, timestamps
-from windrow.job import EVERY_TERM, load
+from windrow.job import EVERY_TERM, load, load_user
 from windrow.language.catalog import Column, Stream
 from windrow.parallel import each
 from windrow.sharing.slice import Member, Slice, Term
@@ -40,6 +40,7 @@ class Slicer:
         compiler = Compiler()
         self.stream = _stream(job["stream"])
         self.columns: list[str] = job["columns"]
+        self._tuples: bool = job["tuples"]
         self._read = replace(self.stream, columns=tuple(self.stream.column(name) for name in self.columns))
         self._plans = [_SlicePlan(one, compiler) for one in job["slices"]]
         self.begin(None)
@@ -67,6 +68,8 @@ class Slicer:
         if len(ts):
             self._result.keep(int(np.min(ts)), int(np.max(ts)))
             self._insert(Context.of(table.combine_chunks()), ts)
+            if self._tuples:
+                self._result.tuples.append(table)
         self._result.spend("slice", perf_counter() - began)
         return late
 
@@ -121,9 +124,10 @@ class _SlicePlan:
         self._predicate = compiled(described["predicate"])
         self._keys = tuple(compiler.compile(load(key)) for key in described["keys"])
         self._terms = []
-        for name, value in described["terms"]:
+        for name, value, parameters, user in described["terms"]:
             program = compiled(value)
-            self._terms.append(Term(aggregate(name, None if program is None else program.type), program))
+            kind = None if program is None else program.type
+            self._terms.append(Term(aggregate(name, kind, tuple(parameters), load_user(name, user)), program))
         self._grid = Grid(tuple((step, phase) for step, phase in described["grid"]))
         self._begin = described["begin"]
         self._synopsis = described["synopsis"]

@@ -5,7 +5,8 @@ state back here; first everything is checked and built, then it is put in place,
 
     {"version", "synopsis", "streams": [{"name", "watermark", …,
         "slices": [{"predicate", "keys", "panes": name of the blob, …}],
-        "queries": [{"name", "slice": index, "window", …, "next_due"}]}]}
+        "numbering": None, or of ROWS windows {"slices", "log": names of blobs, …},
+        "queries": [{"name", "axis": which slices, "slice": index, "window", …, "next_due"}]}]}
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import pyarrow as pa
 
 from windrow.errors import CheckpointError
 from windrow.language.catalog import Stream
+from windrow.numbering.numbering import Numbering
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import Member, Slice
 
-VERSION = 1
+VERSION = 2
 
 _WATERMARK = ("value", "oldest", "newest")
 _STREAM = ("rows", "late_rows", "batches", "finished")
-_QUERY = ("started", "due", "answered", "seconds")
-_MEMBER = ("since", "next_due")
+_QUERY = ("started", "due", "answered", "seconds", "rows_since", "newest_time")
+_MEMBER = ("since", "next_due", "origin")
+_TIME, _ROWS, _CONTENTS = "time", "rows", "contents"
+"""What a query looks at: panes of time, panes of rows, or the last rows of each key, which have no slice."""
 
 
 def snapshot_streams(
@@ -61,24 +65,23 @@ def restore_streams(
 
 def _stream_record(running: RunningStream, blobs: dict[str, bytes]) -> dict[str, Any]:
     """What is known of one stream; its panes are added to the blobs, whose names are good names of files."""
-    slices = []
     index_of: dict[Slice, int] = {}
-    for index, ((_, predicate, keys), part) in enumerate(running.slices.items()):
-        state, panes = part.snapshot()
-        name = f"slice-{len(blobs):06}"
-        blobs[name] = panes
-        index_of[part] = index
-        slices.append({"predicate": predicate, "keys": list(keys), "panes": name, **state})
+    slices = _slice_records(running.slices, blobs, index_of)
+    numbering = None
+    if running.numbering is not None:
+        counted = _slice_records(running.numbering.slices, blobs, index_of)
+        numbering = {"slices": counted, **running.numbering.snapshot(blobs)}
     return {
         "name": running.stream.name,
         **_declared(running.stream),
         "watermark": _values(running.watermark, _WATERMARK),
         **_values(running, _STREAM),
         "slices": slices,
+        "numbering": numbering,
         "queries": [
             {
                 "name": query.name,
-                "slice": index_of[query.slice],
+                "slice": index_of.get(query.slice),
                 **_asked(query.plan),
                 **_values(query, _QUERY),
                 **_values(query.member, _MEMBER),
@@ -88,15 +91,43 @@ def _stream_record(running: RunningStream, blobs: dict[str, bytes]) -> dict[str,
     }
 
 
+def _slice_records(
+    slices: Mapping[tuple[str, str, tuple[str, ...]], Slice], blobs: dict[str, bytes], index_of: dict[Slice, int]
+) -> list[dict[str, Any]]:
+    records = []
+    for index, ((_, predicate, keys), part) in enumerate(slices.items()):
+        state, panes = part.snapshot()
+        name = f"slice-{len(blobs):06}"
+        blobs[name] = panes
+        index_of[part] = index
+        records.append({"predicate": predicate, "keys": list(keys), "panes": name, **state})
+    return records
+
+
+def _axis(plan: PeriodicAggregate) -> str:
+    if plan.rows is None:
+        return _TIME
+    return _CONTENTS if plan.rows.partition_by else _ROWS
+
+
 def _declared(stream: Stream) -> dict[str, Any]:
     """What the state of a stream depends on; LATENESS is not in it: the watermark never goes back, whatever it is."""
     return {"columns": [[field.name, str(field.type)] for field in stream.schema], "time": stream.time}
 
 
 def _asked(plan: PeriodicAggregate) -> dict[str, Any]:
-    """What the state of a query depends on, besides its slice."""
+    """What the state of a query depends on."""
     values = [[one.name, None if one.value is None else one.value.sql("cql")] for one in plan.aggregations]
-    return {"window": [plan.window.length, plan.window.offset], "slide": plan.slide, "aggregates": values}
+    _, predicate, keys = plan.share_key
+    return {
+        "predicate": predicate,
+        "keys": list(keys),
+        "axis": _axis(plan),
+        "partition": [] if plan.rows is None else list(plan.rows.partition_by),
+        "window": [plan.window.length, plan.window.offset],
+        "slide": plan.slide,
+        "aggregates": values,
+    }
 
 
 def _values(owner: object, names: Iterable[str]) -> dict[str, Any]:
@@ -113,7 +144,8 @@ class _Restored:
     running: RunningStream
     record: Mapping[str, Any]
     slices: list[Slice]
-    members: list[Member]
+    numbering: Numbering | None
+    members: list[tuple[Slice, Member]]
 
     def put_in_place(self) -> None:
         """Replace all state; nothing here can fail."""
@@ -123,10 +155,11 @@ class _Restored:
         running.late.clear()
         keys = [_share_key(running, one) for one in record["slices"]]
         running.slices = dict(zip(keys, self.slices, strict=True))
+        running.numbering = self.numbering
         # Queries that are looked up together are in the order of their registration, which decides how floats round.
         running.queries = {one["name"]: running.queries[one["name"]] for one in record["queries"]}
-        for query, one, member in zip(running.queries.values(), record["queries"], self.members, strict=True):
-            query.member, query.slice = member, self.slices[one["slice"]]
+        for query, one, place in zip(running.queries.values(), record["queries"], self.members, strict=True):
+            query.slice, query.member = place
             _assign(query, one, _QUERY)
             query.batches.clear()
 
@@ -137,28 +170,60 @@ def _built(running: RunningStream, record: Mapping[str, Any], blobs: Mapping[str
     _check_same(f"stream {name}", {key: record[key] for key in ("columns", "time")}, _declared(running.stream))
     _check_names(f"queries on stream {name}", running.queries, [one["name"] for one in record["queries"]])
     for one in record["queries"]:
-        _check_query(running, running.queries[one["name"]], record["slices"][one["slice"]], one)
-    if {one["slice"] for one in record["queries"]} != set(range(len(record["slices"]))):
-        raise ValueError(f"the queries of stream {name} do not use its {len(record['slices'])} slices")
-    slices = []
-    for one in record["slices"]:
-        registered = running.slices[_share_key(running, one)]
-        slices.append(Slice(registered.predicate, registered.keys, registered.synopsis))
+        _check_query(running, running.queries[one["name"]], one)
+    counted = record["numbering"]
+    for axis, records in ((_TIME, record["slices"]), (_ROWS, [] if counted is None else counted["slices"])):
+        used = {one["slice"] for one in record["queries"] if one["axis"] == axis}
+        if used != set(range(len(records))):
+            raise ValueError(f"the queries of stream {name} do not use its {len(records)} slices")
+    if (counted is None) != (running.numbering is None):
+        raise ValueError(f"the queries of stream {name} count rows only in one of the two")
+    slices = [_blank(running.slices[_share_key(running, one)]) for one in record["slices"]]
+    numbering = None if counted is None else _blank_numbering(running, counted)
+    parts = {_TIME: slices, _ROWS: [] if numbering is None else list(numbering.slices.values())}
     members = []
     for one in record["queries"]:
         query = running.queries[one["name"]]
-        member = Member(query.plan.window, query.plan.slide, query.member.terms)
-        slices[one["slice"]].add(member, None)
+        member = Member(
+            query.plan.window,
+            query.plan.slide,
+            query.member.terms,
+            origin=one["origin"],
+            threshold=query.member.threshold,
+        )
+        part = _blank(query.slice) if one["axis"] == _CONTENTS else parts[one["axis"]][one["slice"]]
+        part.add(member, None)
         _assign(member, one, _MEMBER)
-        members.append(member)
+        members.append((part, member))
     for part, one in zip(slices, record["slices"], strict=True):
         part.restore(one, blobs[one["panes"]])
+    if numbering is not None:
+        for part, one in zip(numbering.slices.values(), counted["slices"], strict=True):
+            part.restore(one, blobs[one["panes"]])
+        numbering.restore(counted, blobs)
     kept = (*(record["watermark"][key] for key in _WATERMARK), *(record[key] for key in _STREAM))
     counted = [one[key] for one in record["queries"] for key in (*_QUERY, *_MEMBER)]
     for number in (*kept, *counted):
         if not isinstance(number, int | float | None):
             raise TypeError(f"a number was expected in the record of stream {name}, found {number!r}")
-    return _Restored(running, record, slices, members)
+    return _Restored(running, record, slices, numbering, members)
+
+
+def _blank(registered: Slice) -> Slice:
+    return Slice(registered.predicate, registered.keys, registered.synopsis)
+
+
+def _blank_numbering(running: RunningStream, record: Mapping[str, Any]) -> Numbering:
+    """No numbers yet, with the slices and PARTITION BYs that are registered."""
+    assert running.numbering is not None
+    numbering = Numbering(running.stream)
+    for one in record["slices"]:
+        key = _share_key(running, one)
+        numbering.slices[key] = _blank(running.numbering.slices[key])
+    for plan in running.row_plans:
+        if _axis(plan) == _CONTENTS:
+            numbering.partition(plan)
+    return numbering
 
 
 def _share_key(running: RunningStream, record: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
@@ -201,13 +266,8 @@ def _check_names(what: str, registered: Iterable[str], stored: Iterable[str]) ->
         raise ValueError(f"one of the {what} is there twice: {', '.join(wanted)}")
 
 
-def _check_query(
-    running: RunningStream, query: RunningQuery, part: Mapping[str, Any], record: Mapping[str, Any]
-) -> None:
-    _, predicate, keys = query.plan.share_key
-    asked = {"predicate": predicate, "keys": list(keys), **_asked(query.plan)}
-    stored = {key: (part if key in part else record)[key] for key in asked}
-    _check_same(f"query {query.name} on stream {running.stream.name}", stored, asked)
+def _check_query(running: RunningStream, query: RunningQuery, record: Mapping[str, Any]) -> None:
+    _check_same(f"query {query.name} on stream {running.stream.name}", record, _asked(query.plan))
 
 
 def _check_same(what: str, stored: Mapping[str, Any], found: Mapping[str, Any]) -> None:

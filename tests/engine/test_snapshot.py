@@ -124,7 +124,7 @@ def one_stream(lateness: int = 0) -> Declare:
     st.integers(0, 2**32),
     st.sampled_from([0, 0, 4, 30]),
     st.sampled_from([share_group.SMALL, 16]),
-    st.sampled_from([None, None, "basic_interval"]),
+    st.sampled_from([None, None, "basic_interval", "interval", "landmark"]),
     st.data(),
 )
 def test_a_copy_goes_on_like_the_original(

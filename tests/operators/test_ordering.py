@@ -18,6 +18,7 @@ from windrow.operators.ordering import SortKey, choose
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 NEGATIVE_NAN = math.copysign(math.nan, -1.0)
+RANKED = pa.list_(pa.struct([("value", pa.string()), ("count", pa.int64())]))
 # Few distinct values, so that ties are common, and the extremes of each type.
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(0, 3) | INT64 | st.sampled_from([-(1 << 63), (1 << 63) - 1]),
@@ -29,6 +30,10 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.date32(): st.dates(datetime.date(1999, 12, 30), datetime.date(2000, 1, 2)),
     pa.timestamp("us"): st.datetimes(datetime.datetime(1969, 1, 1), datetime.datetime(1971, 1, 1)),
     pa.decimal128(5, 2): st.decimals(-2, 2, places=2),
+    pa.list_(pa.int64()): st.lists(st.integers(-2, 2), max_size=3),
+    RANKED: st.lists(
+        st.fixed_dictionaries({"value": st.sampled_from(["", "a", "é"]), "count": st.integers(1, 2)}), max_size=3
+    ),
 }
 
 
@@ -57,6 +62,8 @@ def full_sort(
 
 
 def above(a: Any, b: Any) -> bool:
+    if isinstance(a, list):
+        a, b = ([tuple(one.values()) if isinstance(one, dict) else one for one in each] for each in (a, b))
     if isinstance(a, float) and (math.isnan(a) or math.isnan(b)):
         return not math.isnan(b)
     return bool(a > b)

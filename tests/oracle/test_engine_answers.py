@@ -78,3 +78,33 @@ def test_random_schemas(case: Case) -> None:
     db.finish()
     for query in handles:
         assert_same(query.answers(), Reference(query.bound, {"s": case.table}).answers(), absolute=1e-9)
+
+
+def test_strings_of_several_columns_do_not_mix() -> None:
+    """Without NULLs the codes of keys and values may lie in the same memory one after the other."""
+    schema = pa.schema([("t", pa.int64()), *((name, pa.string()) for name in "kuv")])
+    rows = range(500)
+    parts = {"k": (1, 4), "u": (7, 61), "v": (5, 97)}
+    columns = [[f"{name}{i * step % modulus}" for i in rows] for name, (step, modulus) in parts.items()]
+    table = pa.table([pa.array([i // 3 for i in rows]), *map(pa.array, columns)], schema=schema)
+    db = windrow.connect()
+    db.stream("s", schema, time="t")
+    calls = "COUNT(DISTINCT u) AS n, MODE(v) AS m, MIN(u) AS f, QUANTILE(v, 0.5) AS q"
+    query = db.query(f"SELECT k, {calls} FROM s [RANGE 40 SLIDE 9] GROUP BY k")
+    db.push("s", table)
+    db.finish()
+    assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
+
+
+def test_a_distinct_sum_that_overflows_stops_its_query_only() -> None:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, a BIGINT) TIME t")
+    bad = db.query("SELECT SUM(DISTINCT a) AS v FROM s [RANGE 10 SLIDE 5]")
+    good = db.query("SELECT AVG(DISTINCT a) AS v, COUNT(DISTINCT a) AS n FROM s [RANGE 10 SLIDE 5]")
+    table = pa.table({"t": [1, 2, 3, 7], "a": [2**62, 2**62, -5, 2**62 + 6]})
+    db.push("s", table)
+    with pytest.raises(windrow.QueryError, match="64-bit"):
+        db.finish()
+    assert (bad.status, good.status) == ("stopped", "running")
+    assert bad.answers().column("v").to_pylist() == [2**62 - 5]
+    assert_same(good.answers(), Reference(good.bound, {"s": table}).answers())

@@ -22,6 +22,7 @@ from tests.pipeline.crash_run import (
     write_script,
 )
 
+pytestmark = pytest.mark.xdist_group("cluster")  # one cluster, whatever the number of test processes
 FILES = 24
 SMALL = (*QUICK_START, "spark.executor.memory=500m")
 

@@ -28,7 +28,10 @@ SHARE, MEGABYTES = (0.10, 50) if SECONDS >= LONG else (0.30, 100)
 JOURNAL_FILES = 400
 """The soak's journal is compacted at 1 MiB, in blocks of 4 KiB; a snapshot has a file per share group and some more."""
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured with /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured with /proc"),
+    pytest.mark.xdist_group("soak"),  # one soak, whatever the number of test processes
+]
 
 
 @pytest.fixture(scope="module")

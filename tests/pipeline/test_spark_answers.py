@@ -85,6 +85,17 @@ TEXTS = [
 ]
 
 
+@pytest.mark.parametrize("scan", ["arrow", "rows"])
+def test_holistic_aggregates(spark: SparkSession, tmp_path: Path, scan: str) -> None:
+    """All values with their counts travel from the workers, also those of one pane that several files have."""
+    write_files(tmp_path, cut(TABLE, 3, 5))
+    db = database(spark, tmp_path, f", scan '{scan}', maxFilesPerTrigger '2'", lateness=ROWS)
+    db.query("SELECT a, MEDIAN(b) AS m, COUNT(DISTINCT s) AS n, MODE(s) AS o FROM s [RANGE 40 SLIDE 7] GROUP BY a")
+    db.query("SELECT TOP_K(s, 2) AS t, SUM(DISTINCT b) AS d, QUANTILE(x, 0.9) AS q FROM s [RANGE 30 SLIDE 1]")
+    db.run()
+    check(db, TABLE)
+
+
 @pytest.mark.parametrize("options", [", scan 'arrow'", ", scan 'rows'", ", scan 'rows', maxFilesPerTrigger '2'"])
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[1:]], ids=["all", "only filtered"])
 def test_late_rows_are_counted_and_kept_whole(

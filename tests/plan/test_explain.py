@@ -25,13 +25,13 @@ def test_text(db: windrow.Database) -> None:
     assert "window  s [RANGE 10 min SLIDE 1 min]" in text
     assert "panes: panes of 30 s" in text  # the common divisor of what both queries need
     assert "SUM(v): running synopsis" in text
-    assert "MAX(v): basic_interval synopsis" in text
+    assert "MAX(v): interval synopsis; max does not subtract; a window of 20 panes, 0.5 lookups per pane" in text
     assert "shared: 2 queries use these panes (rule SS1): other, mine" in text
 
 
 def test_floating_sums_are_not_subtracted(db: windrow.Database) -> None:
     query = db.query("SELECT SUM(x) FROM s [RANGE 10 MIN SLIDE 1 MIN]")
-    assert "SUM(x): basic_interval synopsis" in query.explain()
+    assert "SUM(x): interval synopsis; sum_floats does not subtract" in query.explain()
 
 
 def test_panes_are_never_absurdly_fine(db: windrow.Database) -> None:
@@ -60,3 +60,11 @@ def test_unknown_format(db: windrow.Database) -> None:
     query = db.query("SELECT SUM(v) FROM s [RANGE 1 MIN SLIDE 1 MIN]")
     with pytest.raises(windrow.Error, match="text, json, mermaid"):
         query.explain("xml")
+
+
+def test_holistic_aggregates_say_how_they_slide(db: windrow.Database) -> None:
+    text = db.query("SELECT MEDIAN(v), COUNT(DISTINCT k), MODE(k) FROM s [RANGE 10 MIN SLIDE 1 MIN]").explain()
+    assert "MEDIAN(v): frequencies synopsis; no fixed number of words is enough" in text
+    assert "few long ones are answered from sorted runs over base intervals" in text
+    assert "few long ones are answered from runs sorted by where a value came last" in text
+    assert "the values in a window are ranked for each answer" in text

@@ -38,6 +38,23 @@ def test_groups_that_left_every_window_are_purged(key: str) -> None:
     assert max(sizes[30:]) <= 1.3 * max(sizes[5:15])
 
 
+@pytest.mark.parametrize("value", ["k", "s"])
+@pytest.mark.parametrize("key", ["", "k % 7", "k"])
+def test_values_that_left_every_window_are_forgotten(value: str, key: str) -> None:
+    """Every value is new; ten times the stream, the same counts, strings and indices."""
+    db = windrow.connect()
+    db.stream("s", SCHEMA, time="t")
+    calls = f"COUNT(DISTINCT {value}) AS n, QUANTILE({value}, 0.5) AS q, TOP_K({value}, 3) AS f"
+    query = db.query(f"SELECT {calls} FROM s [RANGE 2000 SLIDE 500]" + (f" GROUP BY {key}" if key else ""))
+    sizes = []
+    for step in range(60):
+        start = step * 1000
+        db.push("s", batch(start, 1000, np.arange(start, start + 1000)))
+        assert query.take().num_rows or step < 2
+        sizes.append(db.metrics()["streams"]["s"]["state_bytes"])
+    assert max(sizes[30:]) <= 1.3 * max(sizes[5:15])
+
+
 def test_answers_can_be_taken_away() -> None:
     db = windrow.connect()
     db.stream("s", SCHEMA, time="t")

@@ -37,10 +37,15 @@ def test_arrival_order_within_the_lateness(table: pa.Table, texts: list[str], se
         assert_same(ours, theirs, absolute=1e-9)
 
 
-@given(tables(), st.lists(queries(), min_size=1, max_size=3), st.integers(0, 2**32))
-def test_synopsis_type(table: pa.Table, texts: list[str], seed: int) -> None:
+@given(
+    tables(),
+    st.lists(queries(), min_size=1, max_size=3),
+    st.integers(0, 2**32),
+    st.sampled_from(["basic_interval", "interval", "landmark"]),
+)
+def test_synopsis_type(table: pa.Table, texts: list[str], seed: int, name: str) -> None:
     chosen = run(texts, cut(table, seed, 3))
-    for ours, theirs in zip(run(texts, cut(table, seed, 3), synopsis="basic_interval"), chosen, strict=True):
+    for ours, theirs in zip(run(texts, cut(table, seed, 3), synopsis=name), chosen, strict=True):
         assert_same(ours, theirs, absolute=1e-9)
 
 

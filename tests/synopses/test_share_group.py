@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from windrow.aggregates import Aggregate, aggregate
 from windrow.synopses import ComponentSpec, ShareGroup
+from windrow.synopses.combining import Combining
 from windrow.synopses.dense import Dense
 from windrow.synopses.sparse import Sparse
+from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid
 
 INT32, INT64, DOUBLE = pa.int32(), pa.int64(), pa.float64()
@@ -159,6 +161,16 @@ class Pair:
         self.columns = [self.columns[column] for column in self.group.keep_components(places)]
         assert list(self.group.specs) == self.unique
 
+    def expect(self, lengths: list[int]) -> None:
+        windows = Expected(tuple((float(length), 1.0) for length in lengths))
+        self.group.expect([windows] * len(self.group.specs))
+
+    def convert(self, name: str) -> None:
+        if isinstance(self.group._layout, Dense):
+            for one in self.group._layout.tracked:
+                if isinstance(one.closed, Combining):
+                    one.convert(name)
+
     def turn_sparse(self) -> None:
         if isinstance(self.group._layout, Dense):
             self.group._layout = Sparse.of(self.group._layout, self.group._open.count, self.group.groups)
@@ -174,10 +186,22 @@ class Pair:
         self.group = restored
 
 
-@pytest.mark.parametrize("layout", ["dense", "sparse", "dense to sparse"])
-@pytest.mark.parametrize("synopsis", [None, "basic_interval"])
+@pytest.mark.parametrize(
+    ("layout", "synopsis"),
+    [
+        ("dense", None),
+        ("dense", "basic_interval"),
+        ("dense", "interval"),
+        ("dense", "landmark"),
+        ("sparse", None),
+        ("sparse", "interval"),
+        ("dense to sparse", None),
+        ("dense to sparse", "basic_interval"),
+        ("dense to sparse", "landmark"),
+    ],
+)
 @pytest.mark.parametrize("key", [None, INT32, pa.string()], ids=str)
-@settings(derandomize=True, max_examples=25, deadline=None)
+@settings(derandomize=True, max_examples=10, deadline=None)
 @given(data=st.data())
 def test_lock_step(key: pa.DataType | None, synopsis: str | None, layout: str, data: st.DataObject) -> None:
     pair = Pair([] if key is None else [key], synopsis, Grid.of([(2, 1)]), layout.partition(" ")[0])
@@ -197,7 +221,7 @@ def test_lock_step(key: pa.DataType | None, synopsis: str | None, layout: str, d
         if layout == "dense to sparse" and key is not None and data.draw(st.booleans()):
             pair.turn_sparse()
             pair.check(windows)
-        action = data.draw(st.sampled_from(["nothing", "expire", "purge", "snapshot", "keep"]))
+        action = data.draw(st.sampled_from(["nothing", "expire", "purge", "snapshot", "keep", "expect", "convert"]))
         if action in ("expire", "purge"):
             expired = max(expired, edge - data.draw(st.sampled_from([0, 4, 10])))
             pair.group.expire(expired)
@@ -205,6 +229,11 @@ def test_lock_step(key: pa.DataType | None, synopsis: str | None, layout: str, d
             pair.group.purge()
         if action == "snapshot":
             pair.through_a_snapshot()
+        if action == "expect":
+            pair.expect(data.draw(st.lists(st.integers(1, 12), max_size=3)))
+        if action == "convert":
+            pair.convert(data.draw(st.sampled_from(["basic_interval", "interval", "landmark"])))
+            pair.check(windows)
         if action == "keep":
             order = data.draw(st.permutations(pair.aggregates))
             pair.keep(order[: data.draw(st.integers(len(order) // 2, len(order)))])

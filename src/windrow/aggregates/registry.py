@@ -13,12 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.aggregates import columns, sums
+from windrow.aggregates import columns, holistic, sums
+from windrow.aggregates.collected import Parameters
 from windrow.aggregates.component import Component, Kind
 from windrow.aggregates.count import Count, CountRows
 from windrow.aggregates.extremes import Max, MaxText, Min, MinText, restored
 from windrow.aggregates.moments import Moments
+from windrow.aggregates.sketched import SKETCHED, sketched
+from windrow.aggregates.user import UserComponent, user_lowering
 from windrow.kernels.memory import pooled
+from windrow.language import types
+from windrow.language.user_functions import UserFunction
 
 Words: TypeAlias = Sequence[Sequence[NDArray[Any]]]
 """The typed words of each component, all of the same length."""
@@ -44,8 +49,15 @@ class Aggregate:
         return self.lowering(words)
 
 
-def aggregate(name: str, input_type: pa.DataType | None = None) -> Aggregate:
-    """The aggregate of this name on this type of value; None is `*`.
+def aggregate(
+    name: str,
+    input_type: pa.DataType | None = None,
+    parameters: Parameters = (),
+    user: UserFunction | None = None,
+) -> Aggregate:
+    """The aggregate of this name on this type of value; None is `*`. Parameters are φ, k and the like.
+
+    One of the user is told by its registration.
 
     >>> aggregate("SUM", pa.int32()).type
     DataType(int64)
@@ -53,14 +65,30 @@ def aggregate(name: str, input_type: pa.DataType | None = None) -> Aggregate:
     Traceback (most recent call last):
     ValueError: SUM does not take a value of type string; it takes numbers
     """
+    if user is not None:
+        own = UserComponent(user)
+        return Aggregate(user.name, (own, Count()), types.to_arrow(user.returns), own.kind, user_lowering(own))
     known = name.upper()
-    if known not in AGGREGATES:
-        raise ValueError(f"there is no aggregate {name}; the aggregates are {', '.join(AGGREGATES)}")
+    if not any(known in names for names in (AGGREGATES, holistic.names(), SKETCHED)):
+        every = (*AGGREGATES, *holistic.names(), *SKETCHED)
+        raise ValueError(f"there is no aggregate {name}; the aggregates are {', '.join(every)}")
     if input_type is None:
         if known != "COUNT":
             raise ValueError(f"{known}(*) has no meaning; only COUNT takes *")
         return Aggregate(known, (CountRows(),), pa.int64(), Kind.DISTRIBUTIVE, _lower_count)
+    if known in SKETCHED:
+        component = sketched(known, input_type, parameters)
+        return Aggregate(known, (component,), component.question.type, Kind.HOLISTIC, _lower_collected)
+    if known in holistic.names():
+        component = holistic.frequency_question(known, input_type, parameters)
+        return Aggregate(known, (component,), component.question.type, Kind.HOLISTIC, _lower_collected)
     return AGGREGATES[known](known, input_type)
+
+
+def _lower_collected(words: Words) -> pa.Array:
+    """The collection has answered already."""
+    ((answers,),) = words
+    return answers
 
 
 def _count(name: str, kind: pa.DataType) -> Aggregate:

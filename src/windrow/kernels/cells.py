@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels.combine import ADD, ADD_FLOATS, MAX, MIN
+from windrow.kernels.combine import ADD, ADD_FLOATS, AFFINE, MAX, MIN
 from windrow.kernels.jit import Codes, Ints, kernel
 
 
@@ -154,6 +154,11 @@ def scan_cells(
                 part = total - x
                 answers[1, k] += floats[c, 1, 0] + ((x - (total - part)) + (y - part))
                 answers[0, k] = total
+        elif op == AFFINE:
+            for c in range(start, stop):
+                k = place[gids[c]]
+                out[0, k] *= cells[c, 0, 0]
+                out[1, k] = out[1, k] * cells[c, 0, 0] + cells[c, 1, 0]
         else:  # MOMENTS: Chan, Golub, LeVeque
             for c in range(start, stop):
                 k = place[gids[c]]

@@ -8,6 +8,24 @@ from windrow.kernels.jit import Codes, Ints, kernel
 @kernel
 def append_prefixes(prefixes: Ints, at: int, partials: Ints, order: Ints, groups: int) -> None:
     """prefixes [panes, words, groups] from row at+1 on; pane k is partials[:, order[k]] of [words, slots, groups]."""
+    if groups == 1:
+        # Panes mostly close in the order in which they were opened: then no look at the order is needed again.
+        shuffled = 0
+        for k in range(order.size):
+            shuffled |= order[k] - k - order[0]
+        for w in range(prefixes.shape[1]):
+            total = prefixes[at, w, 0]
+            if shuffled:
+                for k in range(order.size):
+                    total += partials[w, order[k], 0]
+                    prefixes[at + k + 1, w, 0] = total
+            elif order.size:
+                source = partials[w, order[0] : order[0] + order.size, 0]
+                target = prefixes[at + 1 : at + 1 + order.size, w, 0]
+                for k in range(order.size):
+                    total += source[k]
+                    target[k] = total
+        return
     for k in range(order.size):
         for w in range(prefixes.shape[1]):
             before = prefixes[at + k, w]

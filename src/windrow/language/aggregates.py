@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from windrow.language import types
 from windrow.language.positions import error
+from windrow.language.user_functions import TAKES, UserFunction, marked
 
 _NAMED_NODES: dict[type[exp.Expr], str] = {
     exp.Count: "COUNT",
@@ -22,6 +23,7 @@ _NAMED_NODES: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "STDDEV_SAMP",
     exp.Stddev: "STDDEV_SAMP",
     exp.Median: "MEDIAN",
+    exp.Mode: "MODE",
     exp.Quantile: "QUANTILE",
     exp.PercentileCont: "PERCENTILE_CONT",
     exp.PercentileDisc: "PERCENTILE_DISC",
@@ -45,11 +47,16 @@ class AggregateCall:
     filter: exp.Expr | None = None
     descending: bool = False
     node: exp.Expr = field(compare=False, default_factory=exp.Null)
+    user: UserFunction | None = None
+    """The aggregate of the user that is called."""
 
 
 def aggregate_name(node: exp.Expr) -> str | None:
     """The canonical name when the node itself is an aggregate call, else None."""
     if isinstance(node, exp.Anonymous):
+        user = marked(node)
+        if user is not None:
+            return user.name
         return node.name.upper() if node.name.upper() in _NAMED_CALLS else None
     return _NAMED_NODES.get(type(node))
 
@@ -103,14 +110,14 @@ def aggregate_call(node: exp.Expr) -> AggregateCall:
     parameter = _parameter(name, arguments[1], node) if wanted == 2 else None
     if distinct and name not in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
         raise error(node, f"DISTINCT is not defined for {name}")
-    return AggregateCall(name, arguments[0], parameter, distinct, filter_, descending, outer)
+    return AggregateCall(name, arguments[0], parameter, distinct, filter_, descending, outer, marked(node))
 
 
 def return_type(call: AggregateCall, argument: exp.DataType | None) -> exp.DataType:
     """The SQL type of the aggregate's value, or a BindError when the argument's type does not fit."""
     if argument is None or call.name in ("COUNT", "APPROX_COUNT_DISTINCT"):
         return types.BIGINT
-    test, found, result = _RULES[call.name]
+    test, found, result = _rule(call)
     if not test(argument):
         raise error(
             call.node,
@@ -120,10 +127,16 @@ def return_type(call: AggregateCall, argument: exp.DataType | None) -> exp.DataT
     return result(argument)
 
 
+def _rule(call: AggregateCall) -> _Rule:
+    user = call.user
+    return _RULES[call.name] if user is None else (TAKES[user.takes], user.takes, lambda _: user.returns)
+
+
 def _arguments(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
-    parts = [node.this, *node.expressions, *(node.args.get(key) for key in ("quantile", "expression", "counters"))]
+    names = ("quantile", "expression", "counters", "deterministic", "accuracy", "weight", "error_tolerance")
+    parts = [node.this, *node.expressions, *(node.args.get(key) for key in names)]
     return [part for part in parts if isinstance(part, exp.Expr)]
 
 
@@ -136,7 +149,7 @@ def _parameter(name: str, node: exp.Expr, call: exp.Expr) -> float | int:
             raise error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
         return number
     if number is None or not 1 <= number <= 1_000_000 or number != int(number):
-        raise error(call, f"{name} needs a whole number k of at least 1, found {node.sql('cql')}")
+        raise error(call, f"{name} needs a whole number k from 1 to 1,000,000, found {node.sql('cql')}")
     return int(number)
 
 
@@ -173,6 +186,9 @@ _RULES: dict[str, _Rule] = {
         ("AVG", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "APPROX_MEDIAN", "PERCENTILE_CONT"),
         (types.is_numeric, _NUMBER, _double),
     ),
-    **dict.fromkeys(("MIN", "MAX", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC"), (_ordered, _VALUE, _same)),
+    **dict.fromkeys(
+        ("MIN", "MAX", "MODE", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC"),
+        (_ordered, _VALUE, _same),
+    ),
     **dict.fromkeys(("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"), (_ordered, _VALUE, _ranked)),
 }  # fmt: skip

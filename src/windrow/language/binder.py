@@ -18,6 +18,7 @@ from windrow.language.restrictions import check_operator, check_windows, is_appe
 from windrow.language.scope import OUTER, Scope
 from windrow.language.stack import deep_stack
 from windrow.language.typing import infer
+from windrow.language.user_functions import mark_calls
 from windrow.language.window_binder import bind_window
 from windrow.windows.spec import Window
 
@@ -54,6 +55,7 @@ class _Binder:
             ast = ast.this
         if not isinstance(ast, exp.Query):
             raise error(statement, "expected a query: SELECT … FROM stream [window] …")
+        mark_calls(ast, self._catalog.functions)
         ast = without_output_windows(ast)
         ast.pop()
         columns = self._query(ast, None)

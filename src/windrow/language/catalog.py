@@ -15,6 +15,7 @@ from windrow.errors import BindError, CatalogError, InputError
 from windrow.language import nodes, types, units
 from windrow.language.arguments import expect_text, expect_whole_number
 from windrow.language.positions import position
+from windrow.language.user_functions import UserFunction
 
 RESERVED_COLUMNS = frozenset({"_time", "_change"})
 _NOT_DECLARED = frozenset({exp.DType.ARRAY, exp.DType.STRUCT, exp.DType.INTERVAL})
@@ -78,8 +79,10 @@ Source: TypeAlias = Stream | Relation
 class Catalog:
     """Streams and relations by name; names are case-insensitive, as in DuckDB."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: Mapping[str, UserFunction] | None = None) -> None:
         self._sources: dict[str, Source] = {}
+        self.functions: dict[str, UserFunction] = dict(functions or {})
+        """The aggregates of the user, by name in capitals."""
 
     def add(self, source: Source) -> None:
         """Register a stream or relation under a free name."""

@@ -93,6 +93,10 @@ class StrictParser(DuckDBParser):
     }
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
     JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {}
+    # DuckDB's own parser of QUANTILE forgets what is behind the second argument; the ordinary one refuses it.
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: parser for name, parser in DuckDBParser.FUNCTION_PARSERS.items() if name != "QUANTILE"
+    }
 
     _in_join = False
     _last_clause = 0

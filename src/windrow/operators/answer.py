@@ -9,13 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sqlglot import exp
 
+from windrow.aggregates.sketched import error_of
 from windrow.expressions import Compiler, Context, Program
 from windrow.language import types
 from windrow.operators.ordering import SortKey, choose
 from windrow.plan.periodic import PeriodicAggregate
 
 TIME = "_time"
+ERROR = "error"
+"""In the metadata of an approximate column: how far it may be off."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,10 @@ class AnswerRows:
     def of(cls, plan: PeriodicAggregate, compiler: Compiler) -> AnswerRows:
         """Compile the parts of a plan that come after the aggregates."""
         time_type = types.to_arrow(plan.stream.column(plan.stream.time).type)
-        columns = [(column.name, types.to_arrow(column.type)) for column in plan.columns]
+        columns = [
+            pa.field(column.name, types.to_arrow(column.type), metadata=_metadata(plan, output))
+            for column, output in zip(plan.columns, plan.outputs, strict=True)
+        ]
         outputs = tuple(compiler.compile(output) for output in plan.outputs)
         names = (*plan.key_names, *(one.text for one in plan.aggregations))
         places = tuple(names.index(program.column) for program in outputs if program.column is not None)
@@ -48,7 +55,7 @@ class AnswerRows:
             tuple((compiler.compile(term.value), term.descending, term.nulls_first) for term in plan.order),
             plan.limit,
             plan.offset,
-            pa.schema([(TIME, time_type), *columns]),
+            pa.schema([pa.field(TIME, time_type), *columns]),
             places if ordinary and len(places) == len(outputs) else None,
         )
 
@@ -75,3 +82,11 @@ class AnswerRows:
             for array, field in zip(arrays, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(typed, schema=self.schema)
+
+
+def _metadata(plan: PeriodicAggregate, output: exp.Expr) -> dict[str, str] | None:
+    """How far the approximate aggregates in an output may be off."""
+    used = {column.name for column in output.find_all(exp.Column)}
+    errors = [error_of(one.name, one.parameters) for one in plan.aggregations if one.text in used]
+    told = [error for error in errors if error is not None]
+    return {ERROR: "; ".join(told)} if told else None

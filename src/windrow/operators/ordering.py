@@ -55,7 +55,7 @@ def choose(
 
 def order(windows: NDArray[Any], keys: Sequence[SortKey]) -> Ints:
     """The row order: by window, then by the keys, left to right."""
-    columns = [_codes(key) for key in _without_nulls(keys)]
+    columns = [codes_of(key) for key in _without_nulls(keys)]
     result: Ints = np.lexsort([*columns[::-1], windows])
     return result
 
@@ -80,7 +80,7 @@ def _candidates(offsets: Ints, keys: Sequence[SortKey], rows: Ints | None, count
     wanted = np.minimum(np.diff(bounds), min(count, int(bounds[-1])))
     found: list[Ints] = []
     for key in _without_nulls(keys):
-        codes = _codes(key if rows is None else key.take(rows))
+        codes = codes_of(key if rows is None else key.take(rows))
         sure, tied = cut(frozen(codes), bounds, wanted)
         found.append(sure if rows is None else rows[sure])
         rows = tied if rows is None else rows[tied]
@@ -98,7 +98,7 @@ def _without_nulls(keys: Sequence[SortKey]) -> Iterator[SortKey]:
         yield key
 
 
-def _codes(key: SortKey) -> Ints:
+def codes_of(key: SortKey) -> Ints:
     """Numbers in the order of the values, NaN the greatest; all NULLs have the same one."""
     values = key.values
     kind = values.type
@@ -126,8 +126,32 @@ def _total_order(numbers: NDArray[np.float64]) -> Ints:
 
 
 def _ranks(values: pa.Array) -> Ints:
+    if pa.types.is_list(values.type):
+        values = _spelt(values)
     encoded = pc.dictionary_encode(values)
     ranks = np.zeros(len(encoded.dictionary) + 1, np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
     result: Ints = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
     return result
+
+
+def _spelt(lists: pa.Array) -> pa.Array:
+    """Lists as bytes of the same order: the first different element decides, then the shorter list comes first.
+
+    An element is spelt by its rank, in as many bytes for every element; structs are compared field by field.
+    """
+    elements = lists.flatten()
+    fields = elements.flatten() if pa.types.is_struct(elements.type) else [elements]
+    columns = [codes_of(SortKey(field)) for field in fields]
+    order = np.lexsort(columns[::-1])
+    fresh = np.zeros(len(order), np.int64)
+    for codes in columns:
+        fresh[1:] |= np.diff(codes[order]) != 0
+    ranks = np.empty(len(order), ">u4")
+    ranks[order] = np.cumsum(fresh)
+    lengths = np.asarray(lists.value_lengths().fill_null(0)).astype(np.int64)
+    offsets = np.concatenate([[0], 4 * np.cumsum(lengths)])
+    spelt = pa.Array.from_buffers(
+        pa.large_binary(), len(lists), [None, pa.py_buffer(offsets), pa.py_buffer(ranks.tobytes())]
+    )
+    return pc.if_else(lists.is_valid(), spelt, pa.scalar(None, spelt.type))

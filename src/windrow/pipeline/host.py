@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windrow.engine import Engine
 from windrow.errors import CheckpointError, QueryError, SinkError
-from windrow.job import Job
+from windrow.job import Job, require_importable
 from windrow.language.binder import bind
 from windrow.language.catalog import Catalog, Stream
 from windrow.parallel import each
@@ -108,12 +108,13 @@ class Host:
 
     def job(self, stream: str) -> Job:
         """What workers must do for this stream; made anew when its queries or panes have changed."""
-        slices = self.engine.streams[stream.lower()].slices.values()
-        version = tuple(
+        running = self.engine.streams[stream.lower()]
+        panes = tuple(
             (id(part), part.begin, part.group.grid, tuple(map(id, part.members)))
-            for part in slices
+            for part in running.slices.values()
             if part.group is not None
         )
+        version = panes, running.numbering is not None
         known = self._jobs.get(stream)
         if known is None or known[0] != version:
             known = self._jobs[stream] = version, self.engine.job(stream)
@@ -223,6 +224,7 @@ class Host:
     def _plan(self, definition: QueryDefinition) -> Callable[[], RunningQuery]:
         bound = bind(definition.text, self.catalog)
         plan = periodic_aggregate(bound, build(bound))
+        require_importable(plan)
         return lambda: self.engine.add_query(definition.name, plan)
 
     def redirect(self, definition: QueryDefinition) -> None:

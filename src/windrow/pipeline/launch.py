@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
+from windrow.job import require_importable
 from windrow.language.catalog import Catalog, Stream
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.declared import fingerprint
@@ -82,6 +83,8 @@ def launch(
             "no stream has a source to read; declare one with CREATE STREAM … USING format OPTIONS (…) or "
             "db.stream(name, dataframe, …), or feed the streams with db.push(…)"
         )
+    for query in queries:
+        require_importable(query.running.plan)
     if request.trigger is not None:
         check_trigger(spark, request.trigger)
     sources = [open_source(spark, stream, frames.get(stream.name.lower())) for stream in with_source]
@@ -96,7 +99,7 @@ def launch(
         wanted = [QueryDefinition(one.name, one.text, outputs.resolve(one.name, one.into)) for one in queries]
         if checkpoint is not None and checkpoint.snapshot is not None:
             report(Progress("recovering"))
-            host = Host(Engine(engine.synopsis), Catalog(), checkpoint, outputs)
+            host = Host(Engine(engine.synopsis), Catalog(catalog.functions), checkpoint, outputs)
             host.recover({definition.name.lower(): definition for definition in wanted})
             _check_fit(host, checkpoint, sources)
             found = reconcile(host, marks, wanted)

@@ -32,7 +32,8 @@ def common_filter(plans: Sequence[PeriodicAggregate]) -> str | None:
     """A condition in Spark SQL that holds for every row that some plan takes; None when there is no useful one."""
     conditions: dict[str, None] = {}
     for plan in plans:
-        condition = None if plan.predicate is None else _implied(plan.predicate)
+        # A ROWS window counts all rows, and its WHERE chooses among those.
+        condition = None if plan.predicate is None or plan.rows is not None else _implied(plan.predicate)
         if condition is None:
             return None
         conditions[condition] = None

@@ -1,10 +1,11 @@
-"""The physical plan of what the engine runs today: periodic aggregates over a time window of one stream.
+"""The physical plan of what the engine runs today: periodic aggregates over a RANGE or ROWS window of one stream.
 
 Everything else is refused here, when the query is registered, by a message that names the part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -16,12 +17,21 @@ from windrow.language.aggregates import AggregateCall, aggregate_call, is_aggreg
 from windrow.language.bound import SOURCE_ID, BoundQuery
 from windrow.language.catalog import Column, Stream
 from windrow.language.positions import position
+from windrow.language.user_functions import UserFunction
 from windrow.plan import nodes
-from windrow.windows.spec import NowWindow, RangeWindow
+from windrow.windows.spec import NowWindow, RangeWindow, RowsWindow
 
 AGGREGATES = frozenset(
-    {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP"}
+    {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "QUANTILE",
+     "PERCENTILE_CONT", "PERCENTILE_DISC", "TOP_K", "MODE", "FREQUENT", "APPROX_COUNT_DISTINCT", "APPROX_QUANTILE",
+     "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT"}
 )  # fmt: skip
+
+ONE_TIME = 0
+"""The SLIDE of a query that is answered once, when it is asked."""
+
+SUB_WINDOWS = frozenset({"FREQUENT", "APPROX_FREQUENT"})
+"""They summarise every SLIDE of their window apart."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,13 @@ class Aggregation:
     """One aggregate of the select list: its name and the value it takes per row (None counts rows)."""
 
     name: str
+    """As the registry of aggregates has it: COUNT_DISTINCT for COUNT(DISTINCT x)."""
     value: exp.Expr | None
     text: str
+    parameters: tuple[float | int | bool, ...] = ()
+    """φ, k, and whether the order is descending."""
+    user: UserFunction | None = None
+    """The class that computes it, if it is an aggregate of the user."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,9 @@ class PeriodicAggregate:
 
     stream: Stream
     window: RangeWindow
+    """In ticks or, where `rows` is given, in tuples: on the axis of tuple numbers a ROWS window is a RANGE window."""
     slide: int
+    """In the same unit; ONE_TIME for a question that is asked once."""
     predicate: exp.Expr | None
     keys: tuple[exp.Expr, ...]
     aggregations: tuple[Aggregation, ...]
@@ -61,6 +78,16 @@ class PeriodicAggregate:
     order: tuple[OrderTerm, ...]
     limit: int | None
     offset: int
+    rows: RowsWindow | None = None
+    """The window as it is written, if it counts tuples."""
+
+    @property
+    def columns_read(self) -> frozenset[str]:
+        """The stream's columns that are needed to answer the query, its time column included."""
+        parts = [self.predicate, *self.keys, *(one.value for one in self.aggregations)]
+        names = {column.name for part in parts if part is not None for column in part.find_all(exp.Column)}
+        names.update(() if self.rows is None else self.rows.partition_by)
+        return frozenset(self.stream.column(name).name for name in (*names, self.stream.time))
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -74,12 +101,17 @@ class PeriodicAggregate:
         return self.stream.name.lower(), predicate, self.key_names
 
 
-def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggregate:
-    """The physical plan, or an UnsupportedError that says which parts of the query the engine cannot run yet."""
-    refused = unsupported_parts(query)
+def periodic_aggregate(query: BoundQuery, plan: nodes.Output, *, one_time: bool = False) -> PeriodicAggregate:
+    """The physical plan, or an UnsupportedError that says which parts of the query the engine cannot run yet.
+
+    A query that is asked `one_time` is answered once, now, and has no SLIDE.
+    """
+    refused = unsupported_parts(query, one_time=one_time)
     if refused:
-        raise _refuse(refused[0].node, *(part.name for part in refused))
-    assert query.slide is not None
+        raise _refuse(refused[0].node, *(part.name for part in refused), one_time=one_time)
+    slide = query.rows_slide if query.slide is None else query.slide
+    if slide is None:
+        slide = ONE_TIME
     node: nodes.Node = plan.input
     top: nodes.TopRows | None = None
     if isinstance(node, nodes.TopRows):
@@ -94,29 +126,34 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
         having, node = node.predicate, node.input
     if isinstance(node, nodes.GroupBy):
         if distinct:
-            raise _refuse(query.ast, "DISTINCT over an aggregate")
+            raise _refuse(query.ast, "DISTINCT over an aggregate", one_time=one_time)
         keys, calls, node = node.keys, node.aggregates, node.input
     elif distinct:  # SELECT DISTINCT a, b is GROUP BY a, b
         keys = tuple({part.this.sql("cql"): part.this for part in projection.expressions}.values())
         calls = ()
     else:
-        raise _refuse(query.ast, "a select list without aggregates or DISTINCT")
+        raise _refuse(query.ast, "a select list without aggregates or DISTINCT", one_time=one_time)
     predicate = None
     if isinstance(node, nodes.Selection):
         predicate, node = node.predicate, node.input
     assert isinstance(node, nodes.StreamWindow)
     stream, window = node.source.stream, node.source.window
     assert stream is not None
-    if isinstance(window, NowWindow):
-        window = RangeWindow(1, query.slide)
+    rows = window if isinstance(window, RowsWindow) else None
+    if rows is not None:
+        window = RangeWindow(rows.count, rows.slide, rows.offset)
+    elif isinstance(window, NowWindow):
+        window = RangeWindow(1, window.slide)
     assert isinstance(window, RangeWindow)
-    aggregations = tuple(_aggregation(call) for call in calls)
+    if rows is not None and rows.partition_by:
+        _require_no_sub_windows(calls)
+    aggregations = tuple(_aggregation(call, window, slide) for call in calls)
     replace = _Placeholders(keys, calls)
     terms = top.order if top is not None else ()
     return PeriodicAggregate(
         stream,
         window,
-        query.slide,
+        slide,
         None if predicate is None else unqualified(predicate),
         tuple(unqualified(key) for key in keys),
         aggregations,
@@ -126,6 +163,7 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output) -> PeriodicAggrega
         tuple(OrderTerm(replace(term.this), *_direction(term)) for term in terms),
         top.limit if top is not None else None,
         top.offset if top is not None else 0,
+        rows,
     )
 
 
@@ -137,7 +175,7 @@ def unqualified(expression: exp.Expr) -> exp.Expr:
     return result
 
 
-def _aggregation(call: AggregateCall) -> Aggregation:
+def _aggregation(call: AggregateCall, window: RangeWindow, slide: int) -> Aggregation:
     value = call.argument
     if call.filter is not None:
         # The rows that FILTER drops become NULLs, which no aggregate counts.
@@ -146,7 +184,48 @@ def _aggregation(call: AggregateCall) -> Aggregation:
         branch = exp.If(this=call.filter.copy(), true=kept)
         value = exp.Case(ifs=[branch])
         value.type = branch.type = kept.type
-    return Aggregation(call.name, None if value is None else unqualified(value), unqualified(call.node).sql("cql"))
+    name, parameters = _named(call)
+    if name in SUB_WINDOWS:
+        parameters += _sub_windows(call, window, slide)
+    text = unqualified(call.node).sql("cql")
+    return Aggregation(name, None if value is None else unqualified(value), text, parameters, call.user)
+
+
+def _named(call: AggregateCall) -> tuple[str, tuple[float | int | bool, ...]]:
+    """The name and parameters for the registry of aggregates."""
+    match call.name:
+        case "COUNT" | "SUM" | "AVG" if call.distinct:
+            return f"{call.name}_DISTINCT", ()
+        case "MEDIAN":
+            return "PERCENTILE_CONT", (0.5, False)
+        case "PERCENTILE_CONT" | "PERCENTILE_DISC":
+            assert call.parameter is not None
+            return call.name, (call.parameter, call.descending)
+    return call.name, () if call.parameter is None else (call.parameter,)
+
+
+def _sub_windows(call: AggregateCall, window: RangeWindow, slide: int) -> tuple[int, int]:
+    """The step and phase of the edges of a window's sub-windows."""
+    if slide == ONE_TIME:
+        raise _no_lists(call, "which a one-time query does not have; register it with a SLIDE")
+    if window.length is None or window.length % slide:
+        raise _no_lists(
+            call,
+            "so it needs a window that is a multiple of its SLIDE; found a window of "
+            f"{window.length} and SLIDE {slide}. Change one of them",
+        )
+    return slide, -window.offset % slide
+
+
+def _require_no_sub_windows(calls: Iterable[AggregateCall]) -> None:
+    for call in calls:
+        if call.name in SUB_WINDOWS:
+            raise _no_lists(call, "and the windows of PARTITION BY … ROWS do not slide together; use TOP_K")
+
+
+def _no_lists(call: AggregateCall, why: str) -> UnsupportedError:
+    line, column = position(call.node)
+    return UnsupportedError(f"{call.name} keeps a list per SLIDE, {why}", line=line, column=column)
 
 
 class _Placeholders:
@@ -187,14 +266,14 @@ class Part:
     node: exp.Expr
 
 
-def unsupported_parts(query: BoundQuery) -> list[Part]:
+def unsupported_parts(query: BoundQuery, *, one_time: bool = False) -> list[Part]:
     """What of a bound query the engine cannot run yet, in the order of the text."""
     parts = [] if query.operator in (None, "RSTREAM") else [Part(query.operator, query.ast)]
     for node in query.ast.walk(bfs=False):
         name = _unsupported(node, query)
         if name is not None and name not in {part.name for part in parts}:
             parts.append(Part(name, node))
-    if query.slide is None and query.rows_slide is None:
+    if not query.periodic and not one_time:
         parts.append(Part("a continuous query (without SLIDE)", query.ast))
     return parts
 
@@ -215,22 +294,21 @@ def _unsupported(node: exp.Expr, query: BoundQuery) -> str | None:
             return None
         case exp.Table() if query.sources[node.meta.get(SOURCE_ID, 0)].relation is not None:
             return "a relation"
-        case syntax.WindowSpec() if node.args["kind"] == "ROWS":
-            return "a ROWS window"
         case syntax.WindowSpec() if node.args["kind"] == "RANGE" and node.args.get("length") is None:
             return "RANGE UNBOUNDED"
     if is_aggregate(node) and not isinstance(node, (exp.Filter, exp.WithinGroup)):
         whole = node.parent if isinstance(node.parent, exp.WithinGroup) else node
         call = aggregate_call(whole)
-        if call.name not in AGGREGATES:
+        if call.user is None and call.name not in AGGREGATES:
             return call.name
-        if call.distinct and call.name not in ("MIN", "MAX"):
-            return f"{call.name}(DISTINCT …)"
     return None
 
 
-def _refuse(node: exp.Expr, *parts: str) -> UnsupportedError:
+def _refuse(node: exp.Expr, *parts: str, one_time: bool = False) -> UnsupportedError:
     line, column = position(node)
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    message = f"{listed} cannot be run by the engine yet; it runs aggregates over time windows with SLIDE of one stream"
+    runs = "answers one-time aggregates over a RANGE or ROWS window of one stream"
+    if not one_time:
+        runs = "runs aggregates over a RANGE or ROWS window with SLIDE of one stream"
+    message = f"{listed} cannot be run by the engine yet; it {runs}"
     return UnsupportedError(message, line=line, column=column)

@@ -5,8 +5,9 @@ batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► look
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from numpy.typing import NDArray
 from windrow.aggregates import Aggregate
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
+from windrow.plan.threshold import Threshold
+from windrow.synopses.chooser import Choice
 from windrow.synopses.open_panes import AssignedPanes
 from windrow.synopses.share_group import ComponentSpec, ShareGroup
+from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid, Progression, edges_of
 from windrow.windows.spec import MAX_TICK, RangeWindow
 
@@ -46,16 +50,32 @@ class Member:
     since: int = BEGINNING
     """Tuples with ts <= since are not in its panes."""
     next_due: int | None = None
+    origin: int = 0
+    """Its windows are due at origin + k * slide."""
+    threshold: Threshold | None = None
+    """Groups outside are not in its answers."""
 
     @property
     def progressions(self) -> tuple[tuple[int, int], ...]:
         """The pane edges that its windows need."""
-        return edges_of(self.window.length, self.slide, self.window.offset)
+        return edges_of(self.window.length, self.slide, self.window.offset - self.origin)
+
+    @property
+    def limited(self) -> int | None:
+        """The place of the component that its threshold is about."""
+        return None if self.threshold is None else self.positions[self.threshold.aggregation][0]
 
     @property
     def oldest_needed(self) -> int | None:
-        """The left edge of its next window, before which it looks at nothing again; None while it has not started."""
-        return None if self.next_due is None else self.window.start(self.next_due)
+        """The left edge of its newest window, which one-time queries may ask for again; None before it has started."""
+        return None if self.next_due is None else self.window.start(self.next_due - self.slide)
+
+
+def expected(members: Sequence[Member], grid: Grid) -> Expected:
+    """Their windows on this grid, for the choice of synopses."""
+    panes = sum(1 / step for step, _ in grid.progressions)
+    lengths = [inf if one.window.length is None else one.window.length * panes for one in members]
+    return Expected(tuple((length, 1 / (one.slide * panes)) for length, one in zip(lengths, members, strict=True)))
 
 
 @dataclass(eq=False)
@@ -78,17 +98,25 @@ class Slice:
     _begin: int = BEGINNING
     """Tuples up to here came, in part, before the slice: the others are not taken in either."""
     _forgotten: int = BEGINNING
+    _untold: bool = False
+    """Members have come or gone since the share group was told which windows will be looked up."""
 
     # ---- queries come and go --------------------------------------------------------------------------------------
 
-    def add(self, member: Member, newest: int | None) -> None:
-        """Merge a query into the slice; it uses whatever panes exist (thesis 8.2). `newest` is the stream's last ts."""
+    def add(self, member: Member, newest: int | None, *, in_order: bool = False) -> None:
+        """Merge a query into the slice; it uses whatever panes exist (thesis 8.2). `newest` is the stream's last ts.
+
+        Where rows come `in_order`, none at or before `newest` comes again: the query begins right behind it.
+        """
         grid = self.group.grid if self.group is not None else None
         if grid is None or not grid.covers(member.progressions):
             grid = Grid.of({*self._needed_edges(), *member.progressions})
         # Tuples that came before this moment are in panes up to here, and in none of a new grid or component.
         fresh = BEGINNING
-        if newest is not None:
+        if newest is not None and in_order and self.group is not None:
+            self.group.cut(newest)
+            fresh = newest
+        elif newest is not None:
             fresh = newest if self.group is None else grid.ceil(max(newest, self.group.newest_edge))
         if self.group is None:
             self.group = ShareGroup([key.type for key in self.keys], [], grid)
@@ -105,8 +133,10 @@ class Slice:
         self._use(grid, fresh)
         member.positions = tuple(positions)
         known = [self._since[place] for places in positions for place in places]
-        member.since = self._aligned(max([self._forgotten, self._edges_since(member), *known]))
+        since = max([self._forgotten, self._edges_since(member), *known])
+        member.since = fresh if in_order else self._aligned(since)
         self.members.append(member)
+        self._untold = True
         self.earliest_due = None
 
     def remove(self, member: Member) -> None:
@@ -117,6 +147,29 @@ class Slice:
         self._free_unused()
         grid = Grid.of(self._needed_edges())
         self._use(grid, grid.ceil(self.group.newest_edge))
+        self._untold = True
+
+    def _expect(self) -> None:
+        """Tell the share group which windows of each component will be looked up, once all that come now are known."""
+        assert self.group is not None
+        if not self._untold:
+            return
+        self._untold = False
+        grid = self.group.grid
+        users: list[list[Member]] = [[] for _ in self._since]
+        for one in self.members:
+            for place in {place for places in one.positions for place in places}:
+                users[place].append(one)
+        self.group.expect([expected(members, grid) for members in users])
+
+    def explain(self, term: Term) -> Choice | None:
+        """How the first component of a term is kept, and why; None if nobody has asked for it."""
+        if self.group is None or (term.value is not None and term.value not in self._values):
+            return None
+        self._expect()
+        specs = self.group.specs
+        spec = self._specs(term)[0]
+        return self.group.explain(specs.index(spec)) if spec in specs else None
 
     def _free_unused(self) -> None:
         """Free what no member uses; places and columns are then as if the members left had come one after the other."""
@@ -184,6 +237,7 @@ class Slice:
         Gives the members that cannot go on, because a value of theirs fails for some row; the others are served.
         """
         assert self.group is not None
+        self._expect()
         kept: NDArray[np.bool_] | None = ts > self._begin if int(np.min(ts)) <= self._begin else None
         try:
             if self.predicate is not None:
@@ -212,7 +266,17 @@ class Slice:
             self.group.insert(ts, keys, values, panes.get(self.group.grid))
         else:
             self.group.insert(ts[kept], keys, values)
-        return failed
+        return self.failures() | failed
+
+    def failures(self) -> dict[Member, QueryError]:
+        """The members that use a component which could not take in some rows."""
+        assert self.group is not None
+        return {
+            member: error
+            for place, error in self.group.failures.items()
+            for member in self.members
+            if any(place in places for places in member.positions)
+        }
 
     def pin(self, grid: Grid, begin: int) -> None:
         """Slice for another slice elsewhere: with its edges, from where it begins."""
@@ -230,6 +294,7 @@ class Slice:
     def close(self, watermark: int) -> None:
         """The panes up to the watermark are complete."""
         assert self.group is not None
+        self._expect()
         self.group.close(watermark)
 
     def forget(self) -> None:
@@ -247,11 +312,40 @@ class Slice:
             while len(self._grids) > 1 and self._grids[1][0] <= edge:
                 del self._grids[0]
 
+    # ---- one-time queries -----------------------------------------------------------------------------------------
+
+    def places(self, term: Term) -> tuple[int, ...] | None:
+        """Where the components of an aggregate stand; None when no query keeps them."""
+        assert self.group is not None
+        if term.value is not None and term.value not in self._values:
+            return None
+        wanted, kept = self._specs(term), self.group.specs
+        return tuple(kept.index(spec) for spec in wanted) if all(spec in kept for spec in wanted) else None
+
+    def known_since(self, places: Iterable[int]) -> int:
+        """The edge behind which these components know every tuple; BEGINNING if they know all there were."""
+        since = max([self._begin, self._forgotten, *(self._since[place] for place in places)])
+        return self._aligned(since)
+
+    def floor(self, ts: int) -> int:
+        """The greatest pane edge at or before an instant."""
+        start, grid = self._grid_at(ts)
+        return max(start, *(ts - (ts - phase) % step for step, phase in grid.progressions))
+
+    def is_edge(self, ts: int) -> bool:
+        """Whether panes end at this instant, so that a window may begin or end there."""
+        return self.floor(ts) == ts
+
+    def _grid_at(self, ts: int) -> tuple[int, Grid]:
+        """The grid in use at an instant, and since when."""
+        return next((one for one in reversed(self._grids) if one[0] <= ts), self._grids[0])
+
     # ---- snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> tuple[dict[str, Any], bytes]:
         """The bookkeeping, JSON-able, and the panes; what belongs to a member is not in it."""
         assert self.group is not None
+        self._expect()
         meta = {
             "since": list(self._since),
             "grids": [[since, [list(one) for one in grid.progressions]] for since, grid in self._grids],
@@ -264,6 +358,7 @@ class Slice:
     def restore(self, meta: Mapping[str, Any], panes: bytes) -> None:
         """Become what `snapshot` wrote: to be called when the same members have been added in the same order."""
         assert self.group is not None
+        self._expect()
         self.group.restore(panes)
         if len(meta["since"]) != len(self.group.specs):
             raise ValueError(f"{len(self.group.specs)} components, but {len(meta['since'])} beginnings of them")

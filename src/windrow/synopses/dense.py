@@ -12,19 +12,26 @@ import numpy as np
 
 from windrow.aggregates import Component
 from windrow.aggregates.count import CountRows
+from windrow.aggregates.user import UserComponent
 from windrow.kernels.accumulate import count_cells, count_slots
 from windrow.kernels.jit import Codes, Ints
 from windrow.kernels.memory import pooled
+from windrow.kernels.within import list_within
+from windrow.synopses.chooser import Choice, better, choose, forced, measured
+from windrow.synopses.combining import Combining
 from windrow.synopses.layout import Layout
 from windrow.synopses.matrix import spare
 from windrow.synopses.open_panes import FEWEST_SLOTS, Accumulators
-from windrow.synopses.registry import synopsis
+from windrow.synopses.registry import converted, synopsis, user_choice
 from windrow.synopses.running import Running
 from windrow.synopses.scratch import scratch
 from windrow.synopses.snapshot import prefixed, within
 from windrow.synopses.synopsis import Synopsis
+from windrow.synopses.workload import Expected
 
 FEWEST_GROUPS = 8
+FADING = 8
+"""What was seen counts half when so many times the panes of the longest window have come."""
 
 
 class Tracked:
@@ -34,6 +41,24 @@ class Tracked:
         self.component = component
         self.open = Accumulators(component, slots, stride)
         self.closed: Synopsis = synopsis(component, kind, stride)
+        self.free = False
+        """Whether the synopsis may be changed for a better one."""
+        self.expected = Expected()
+
+    @property
+    def row_bytes(self) -> int:
+        """Of one row of groups."""
+        return int(self.open.data[:, 0].nbytes)
+
+    @property
+    def choosable(self) -> Combining | None:
+        """The synopsis, if it may be changed for a better one."""
+        return self.closed if self.free and isinstance(self.closed, Combining) else None
+
+    def convert(self, name: str) -> None:
+        """Keep the same panes in another synopsis."""
+        if name != self.closed.name:
+            self.closed = converted(self.closed, name, self.expected)
 
 
 class Dense(Layout):
@@ -66,6 +91,7 @@ class Dense(Layout):
     def track(self, component: Component, synopsis: str | None) -> int:
         """Panes from before hold nothing of this component."""
         one = Tracked(component, synopsis, self._slots, self._stride)
+        one.free = synopsis is None
         if len(self.edges):
             nothing = Accumulators(component, 1, self._stride).data
             one.closed.update(self.edges, nothing, np.zeros(len(self.edges), np.int64))
@@ -79,6 +105,38 @@ class Dense(Layout):
         one.open.data[:] = self.tracked[0].open.data
         self.tracked.append(one)
         return len(self.tracked) - 1
+
+    def expect(self, number: int, expected: Expected) -> None:
+        """Before anything was looked up, choose anew; later only prepare, and let what is measured decide."""
+        one = self.tracked[number]
+        one.expected = expected
+        kept = one.choosable
+        if kept is not None and not kept.seen.windows:
+            one.convert(choose(one.component, expected, one.row_bytes).name)
+        one.closed.prepare(expected.lengths)
+
+    def reconsider(self) -> None:
+        """Change a synopsis whose lookups would have cost less elsewhere; old lookups fade."""
+        for one in self.tracked:
+            kept = one.choosable
+            if kept is None:
+                continue
+            name = better(kept.name, one.expected, kept.seen, one.row_bytes, len(kept))
+            one.convert(name)
+            if name == kept.name and kept.seen.panes > FADING * len(kept) + 1024:
+                kept.seen.fade()
+
+    def explain(self, number: int) -> Choice:
+        """From what was expected, or measured."""
+        one = self.tracked[number]
+        if isinstance(one.component, UserComponent):
+            return user_choice(one.component)
+        kept, name = one.choosable, one.closed.name
+        if kept is None:
+            return choose(one.component, one.expected) if name == Running.name else forced(name)
+        if kept.seen.windows:
+            return Choice(name, measured(one.component, one.expected, kept.seen))
+        return Choice(name, choose(one.component, one.expected, one.row_bytes).reason)
 
     def keep(self, numbers: Sequence[int]) -> None:
         """The words of the others go with their `Tracked`."""
@@ -148,6 +206,38 @@ class Dense(Layout):
             return offsets, np.empty(0, np.int32)
         return offsets, self.counts.list_present(first, last, groups, offsets)
 
+    def within(self, number: int, first: Ints, last: Ints, groups: int, low: Ints, high: Ints) -> tuple[Ints, Codes]:
+        """Decided on the prefix sums, where there are some."""
+        closed = self.tracked[number].closed
+        if not isinstance(closed, Running):
+            return super().within(number, first, last, groups, low, high)
+        offsets = np.zeros(len(first) + 1, np.int64)
+        present: Codes = np.empty(2 * groups + 1, np.int32)
+        done = 0
+        while True:
+            where = (closed.prefixes, self.counts.prefixes, first, last, groups, low, high)
+            done = list_within(*where, done, offsets, present)
+            if done == len(first):
+                return offsets, present[: offsets[-1]]
+            present = np.concatenate([present, np.empty(len(present) + groups, np.int32)])
+
+    def running(self, number: int) -> bool:
+        """Whether a component has prefix sums."""
+        return isinstance(self.tracked[number].closed, Running)
+
+    def partials_of(self, number: int, pane: int, groups: int) -> tuple[Codes, Ints]:
+        """The groups whose integer sum of one closed pane is not zero, and these: -1 when it does not fit."""
+        closed = self.tracked[number].closed
+        assert isinstance(closed, Running)
+        words = closed.prefixes[pane + 1, :, :groups] - closed.prefixes[pane, :, :groups]
+        gids = np.flatnonzero(words.any(axis=0)).astype(np.int32)
+        if len(words) == 1:
+            return gids, words[0, gids]
+        rest = words[0, gids]
+        top = words[1, gids] + (rest >> 32)
+        total = (top << 32) | (rest & 0xFFFFFFFF)
+        return gids, np.where((top >> 31) == 0, total, -1)
+
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """From the synopsis of the component."""
         one = self.tracked[number]
@@ -167,7 +257,7 @@ class Dense(Layout):
         for i, one in enumerate(self.tracked):
             one.closed.groups = groups
             meta, partials = one.closed.snapshot()
-            metas.append(meta)
+            metas.append(meta | {"free": one.free, "expected": one.expected.numbers()})
             arrays |= prefixed(f"{i}.closed", partials)
             arrays[f"{i}.open"] = one.open.data[:, :open_panes, :groups]
         return {"groups": groups, "capacity": [self._slots, self._stride], "tracked": metas}, arrays
@@ -182,6 +272,7 @@ class Dense(Layout):
         self.tracked = []
         for i, (component, closed) in enumerate(zip(components, meta["tracked"], strict=True)):
             one = Tracked(component, closed["synopsis"], self._slots, self._stride)
+            one.free, one.expected = closed["free"], Expected.of(closed["expected"])
             one.closed.restore(closed, within(f"{i}.closed", arrays))
             shape = (len(component.dtypes), open_panes, groups)
             one.open.data[:, :open_panes, :groups] = arrays[f"{i}.open"].reshape(shape)

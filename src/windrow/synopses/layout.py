@@ -13,6 +13,10 @@ import numpy as np
 
 from windrow.aggregates import Component
 from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.within import keep_within
+from windrow.synopses.chooser import Choice
+from windrow.synopses.synopsis import ranges
+from windrow.synopses.workload import Expected
 
 
 class Layout(ABC):
@@ -37,6 +41,18 @@ class Layout(ABC):
     @abstractmethod
     def track_rows(self, component: Component) -> int:
         """Keep one more count, which so far is the row count; says its number."""
+
+    @abstractmethod
+    def expect(self, number: int, expected: Expected) -> None:
+        """These windows of a component will be looked up."""
+
+    @abstractmethod
+    def reconsider(self) -> None:
+        """Change what would be better otherwise, after what was seen; answers stay the same."""
+
+    @abstractmethod
+    def explain(self, number: int) -> Choice:
+        """How a component is kept, and why."""
 
     @abstractmethod
     def keep(self, numbers: Sequence[int]) -> None:
@@ -74,6 +90,30 @@ class Layout(ABC):
     def present(self, first: Ints, last: Ints, groups: int) -> tuple[Ints, Codes]:
         """Offsets [windows + 1], and the groups of each window, ascending; these may be left out if all have all."""
 
+    def within(self, number: int, first: Ints, last: Ints, groups: int, low: Ints, high: Ints) -> tuple[Ints, Codes]:
+        """As `present`, but only groups whose component, a count or sum of integers, is in low … high."""
+        offsets, present = self.present(first, last, groups)
+        if len(present) < offsets[-1]:
+            present = np.tile(np.arange(groups, dtype=np.int32), len(first))
+        return self.checked(number, first, last, groups, low, high, offsets, present)
+
+    def checked(
+        self,
+        number: int,
+        first: Ints,
+        last: Ints,
+        groups: int,
+        low: Ints,
+        high: Ints,
+        offsets: Ints,
+        present: Codes,
+    ) -> tuple[Ints, Codes]:
+        """Of these candidates, those whose component is in low … high."""
+        words = self.answer(number, first, last, groups, offsets, present)
+        kept, left = np.empty(len(present), np.bool_), np.empty_like(offsets)
+        keep_within(words, offsets, low, high, kept, left)
+        return left, present[kept]
+
     @abstractmethod
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """The words [words, rows] of a component for the groups present in each window."""
@@ -94,5 +134,4 @@ class Layout(ABC):
 
     def range_of(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """The panes first..last-1 of each window (start, end]: those with start < edge <= end."""
-        first = np.searchsorted(self.edges, starts, side="right")
-        return first, np.maximum(first, np.searchsorted(self.edges, ends, side="right"))
+        return ranges(self.edges, starts, ends)

@@ -61,4 +61,5 @@ _COMPONENTS = b"components"
 
 
 def _word(array: pa.Array) -> Any:
-    return array if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) else array.to_numpy()
+    """Numbers for the layout; what is for strings and collections stays in Arrow."""
+    return array.to_numpy() if pa.types.is_integer(array.type) or pa.types.is_floating(array.type) else array

@@ -2,6 +2,9 @@
 
 A lookup is one subtraction per group whatever the window's length: f((a, b]) = f((-∞, b]) - f((-∞, a]). Update and
 lookup O(groups), space O(panes · groups). Exact, because only integers are subtractable here and they may wrap.
+Floats are not: a prefix that has seen 1e300 has lost what is small for ever, an infinity never leaves it, and prefixes
+that keep every bit would be forty words wide. Floating sums go to the interval or the landmark synopsis, where a pane
+that has expired is in no number that is read.
 """
 
 from __future__ import annotations
@@ -24,13 +27,17 @@ class Running(Synopsis):
     _extra_rows = 1
 
     def __init__(self, component: Component, groups: int = 0) -> None:
+        super().__init__(component, groups)
+        self._matrix.stop = 1
+
+    @classmethod
+    def admit(cls, component: Component) -> None:
+        """Only what can be subtracted."""
         if not isinstance(component, Subtractable):
             raise ValueError(
                 f"a running synopsis needs a component that can be subtracted, and {component.name} cannot; "
-                "use a basic_interval synopsis"
+                "use an interval, landmark or basic_interval synopsis"
             )
-        super().__init__(component, groups)
-        self._matrix.stop = 1
 
     def _append(self, partials: Ints, order: Ints) -> None:
         matrix = self._matrix
@@ -46,6 +53,11 @@ class Running(Synopsis):
         """One subtraction per answer and word."""
         start = self._matrix.start
         prefix.subtract_prefixes(self._matrix.data, first + start, last + start, groups, offsets, present, out)
+
+    @property
+    def prefixes(self) -> Ints:
+        """The sums [panes + 1, words, groups] before each pane, and after the last."""
+        return self._matrix.data[self._matrix.start : self._matrix.stop]
 
     def count_present(self, first: Ints, last: Ints, groups: int) -> Ints:
         """For a row count: offsets [windows + 1] of the groups that have rows in each window."""
@@ -69,6 +81,10 @@ class Running(Synopsis):
     def table(self, groups: int) -> Ints:
         """For a row count: the rows of each group before each pane, and after the last."""
         return self._matrix.rows(groups)[:, 0]
+
+    def leaves(self) -> Ints:
+        """Differences of neighbours."""
+        return np.ascontiguousarray(np.diff(self.words, axis=0).swapaxes(0, 1))
 
     def partials(self, panes: Any, groups: Any) -> Ints:
         """Differences of neighbours."""

@@ -16,18 +16,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.aggregates import Component
+from windrow.aggregates.collected import Collected, Store
 from windrow.aggregates.columns import validity
 from windrow.aggregates.count import Count, CountRows
 from windrow.aggregates.extremes import MaxText, MinText
+from windrow.errors import QueryError
 from windrow.kernels.jit import Codes, Ints, frozen
+from windrow.synopses.candidate_search import CandidateSearch, Limits
+from windrow.synopses.chooser import Choice
+from windrow.synopses.collection import Collection, Windows
+from windrow.synopses.collections import collection
 from windrow.synopses.dense import FEWEST_GROUPS, Dense
 from windrow.synopses.groups import Groups
 from windrow.synopses.layout import Layout
 from windrow.synopses.open_panes import AssignedPanes, OpenPanes
 from windrow.synopses.partials import Partials
 from windrow.synopses.ranks import TextRanks
+from windrow.synopses.registry import chosen, reason
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
 from windrow.synopses.sparse import Sparse
+from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid
 from windrow.windows.spec import MAX_TICK
 
@@ -36,6 +44,8 @@ SMALL = 1 << 22
 THIN = 8
 """Beyond it, the sparse layout is taken when there are this many cells for each row in the panes."""
 MAX_CELLS = (1 << 31) - 1
+COLLECTED = -1
+"""In place of a component's number in the layout: it is in a collection."""
 MIN_TICK = -MAX_TICK - 1
 
 
@@ -76,6 +86,20 @@ class Lookup:
         return int(self.offsets[-1])
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Where the rows of a batch go: the open cell of each, and the pane and group that it stands for."""
+
+    cells: Codes
+    slots: Codes
+    gids: Codes | None
+
+    def of(self, valid: NDArray[np.bool_] | None) -> tuple[Codes, Codes]:
+        """Slot and group of the rows that are valid."""
+        gids = np.zeros(len(self.slots), np.int32) if self.gids is None else self.gids
+        return (self.slots, gids) if valid is None else (self.slots[valid], gids[valid])
+
+
 class ShareGroup:
     """Pane partials of several components for the groups of one GROUP BY.
 
@@ -101,6 +125,12 @@ class ShareGroup:
         self._numbers: list[int] = []
         # By value column: the order of strings under MIN and MAX.
         self._ranks: dict[int, TextRanks] = {}
+        # By value column and store: what is no fixed number of words.
+        self._collections: dict[tuple[int, Store], Collection] = {}
+        self.failures: dict[int, QueryError] = {}
+        """By place: why a component could not take in some rows, so that its words are wrong since."""
+        # By number of a component: how the groups of a HAVING are found.
+        self._searches: dict[int, CandidateSearch] = {}
         self.add_components(components)
 
     # -- what is kept ---------------------------------------------------------------------------------------------
@@ -143,17 +173,30 @@ class ShareGroup:
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        ranks = sum(one.nbytes for one in self._ranks.values())
-        return self.dictionary.nbytes + self._open.nbytes + self._layout.nbytes + ranks
+        more = sum(one.nbytes for one in self._ranks.values())
+        more += sum(one.nbytes for one in self._collections.values())
+        more += sum(one.filter.nbytes for one in self._searches.values() if one.filter is not None)
+        return self.dictionary.nbytes + self._open.nbytes + self._layout.nbytes + more
 
     def add_components(self, specs: Sequence[ComponentSpec]) -> list[int]:
         """The position of each component, which is added unless it is there; it knows only rows from now on."""
         for spec in specs:
             if spec not in self._specs:
-                number = 0 if _is_row_count(spec) else self._layout.track(spec.component, spec.synopsis)
+                if isinstance(spec.component, Collected):
+                    number = COLLECTED
+                    self._collect(spec)
+                else:
+                    number = 0 if _is_row_count(spec) else self._layout.track(spec.component, spec.synopsis)
                 self._specs.append(spec)
                 self._numbers.append(number)
         return [self._specs.index(spec) for spec in specs]
+
+    def _collect(self, spec: ComponentSpec) -> None:
+        """Keep a collection for a component, unless another one has asked for it."""
+        key = _collection_key(spec)
+        if key not in self._collections:
+            self._collections[key] = collection(key[1])
+            self._collections[key].fill(self.panes)
 
     def keep_components(self, places: Sequence[int]) -> list[int]:
         """Free all components but these: places[k] becomes k.
@@ -162,18 +205,39 @@ class ShareGroup:
         only from now on.
         """
         specs = [self._specs[place] for place in places]
+        self.failures = {new: self.failures[old] for new, old in enumerate(places) if old in self.failures}
         used = [self._numbers[place] for place in places]
         columns = list(dict.fromkeys(spec.column for spec in specs if spec.column is not None))
         column_of = {old: new for new, old in enumerate(columns)}
-        numbers = sorted({0, *used})
-        number_of = {old: new for new, old in enumerate(numbers)}
+        numbers = sorted({0, *used} - {COLLECTED})
+        number_of = {old: new for new, old in enumerate(numbers)} | {COLLECTED: COLLECTED}
         self._layout.keep(numbers)
+        self._searches.clear()
         self._numbers = [number_of[number] for number in used]
         self._specs = [spec if spec.column is None else replace(spec, column=column_of[spec.column]) for spec in specs]
         # A column may stay for its count while nobody asks for its smallest or greatest string any more.
         texts = {spec.column for spec in specs if isinstance(spec.component, MinText | MaxText)}
         self._ranks = {column_of[column]: ranks for column, ranks in self._ranks.items() if column in texts}
+        collected = {_collection_key(spec) for spec in specs if isinstance(spec.component, Collected)}
+        self._collections = {
+            (column_of[column], store): one
+            for (column, store), one in self._collections.items()
+            if (column, store) in collected
+        }
         return columns
+
+    def expect(self, expected: Sequence[Expected]) -> None:
+        """The windows that will be looked up, by place: a hint for the choice of synopses; others are answered too."""
+        for number, windows in zip(self._numbers, expected, strict=True):
+            if number > 0:
+                self._layout.expect(number, windows)
+
+    def explain(self, place: int) -> Choice:
+        """How the component at this place is kept, and why."""
+        spec, number = self._specs[place], self._numbers[place]
+        if number == COLLECTED:
+            return Choice(chosen(spec.component), reason(spec.component))
+        return self._layout.explain(number)
 
     def set_grid(self, grid: Grid) -> None:
         """The edges for rows that come from now on; panes that are open or closed stay as they are."""
@@ -195,7 +259,7 @@ class ShareGroup:
         if len(ts):
             self._accumulate(self._scatter(ts, keys, panes), values)
 
-    def _scatter(self, ts: Ints, keys: Sequence[pa.Array], panes: AssignedPanes | None = None) -> Codes:
+    def _scatter(self, ts: Ints, keys: Sequence[pa.Array], panes: AssignedPanes | None = None) -> Placed:
         """The open cell of each row, which is counted there."""
         opened = self._open.count
         slots = self._open.assign(ts) if panes is None else self._open.adopt(panes)
@@ -206,16 +270,25 @@ class ShareGroup:
         gids = self.dictionary.encode(keys) if keys else None
         if isinstance(self._layout, Dense):
             self._rethink(self._layout, len(ts))
-        return self._layout.scatter(slots, gids, self._open.count, self.groups)
+        cells = self._layout.scatter(slots, gids, self._open.count, self.groups)
+        if gids is not None and self._collections:
+            gids = gids.copy()  # they may be in scratch memory, which strings of a value column use again
+        return Placed(cells, slots, gids)
 
     def partials(self) -> Partials:
         """What is in the open panes, for `absorb` of another share group with the same specs and grid."""
         slots, gids, cells = self._layout.open_cells(self._open.count, self.groups)
         rows = self._layout.words(0)[0][cells]
-        words = [
-            self._typed(spec, np.stack([word[cells] for word in self._layout.words(number)])) if number else (rows,)
-            for spec, number in zip(self._specs, self._numbers, strict=True)
-        ]
+        words: list[tuple[Any, ...]] = []
+        told: set[tuple[int, Store]] = set()
+        for spec, number in zip(self._specs, self._numbers, strict=True):
+            if number == COLLECTED and _collection_key(spec) not in told:
+                told.add(_collection_key(spec))
+                words.append((self._collections[_collection_key(spec)].partials(slots, gids),))
+            elif number in (0, COLLECTED):
+                words.append((rows,))  # they need not be told again
+            else:
+                words.append(self._typed(spec, np.stack([word[cells] for word in self._layout.words(number)])))
         keys = self.dictionary.keys(gids) if self.dictionary.key_types else []
         return Partials(self._open.edges[slots], keys, rows, tuple(words))
 
@@ -224,12 +297,18 @@ class ShareGroup:
         if not len(part):
             return
         # Each (pane, group) comes once, so plain indexing may add to its cell, where one row is counted already.
-        cells = np.array(self._scatter(part.edges, part.keys))
+        placed = self._scatter(part.edges, part.keys)
+        cells = np.array(placed.cells)
         self._layout.words(0)[0][cells] += part.rows - 1
         for i, words in zip(positions, part.words, strict=True):
             spec, number = self._specs[i], self._numbers[i]
             component = spec.component
-            if number == 0:
+            if number == COLLECTED:
+                if words[0] is not part.rows:
+                    valid = validity(words[0])
+                    entries = words[0] if valid is None else words[0].drop_null()
+                    self._collections[_collection_key(spec)].absorb(*placed.of(valid), entries)
+            elif number == 0:
                 if words[0] is not part.rows and not (words[0] == part.rows).all():
                     number = self._numbers[i] = self._layout.track_rows(component)
                     self._layout.words(number)[0][cells] += words[0] - part.rows
@@ -238,7 +317,10 @@ class ShareGroup:
                 labels = self._label(spec.column, words[0] if valid is None else words[0].drop_null())
                 self._combine(number, component, cells if valid is None else cells[valid], labels[None, :])
             else:
-                self._combine(number, component, cells, np.stack([word.view(np.int64) for word in words]))
+                try:
+                    self._combine(number, component, cells, np.stack([word.view(np.int64) for word in words]))
+                except QueryError as error:
+                    self.failures[i] = error
 
     def _combine(self, number: int, component: Component, cells: Codes, words: Ints) -> None:
         stored = self._layout.words(number)
@@ -258,12 +340,20 @@ class ShareGroup:
         elif slots * stride > MAX_CELLS:
             raise MemoryError(f"{slots} open panes times {stride} groups are too many cells for the dense layout")
 
-    def _accumulate(self, cells: Codes, values: Sequence[pa.Array | None]) -> None:
+    def _accumulate(self, placed: Placed, values: Sequence[pa.Array | None]) -> None:
         """Scatter the value columns; NULLs are filtered once per column, and only when there are any."""
+        cells = placed.cells
+        for (place, _), one in self._collections.items():
+            given = values[place]
+            if given is not None:
+                valid = validity(given)
+                one.insert(*placed.of(valid), given if valid is None else given.drop_null())
         filtered: dict[int, tuple[NDArray[np.bool_] | None, Codes]] = {}
         labels: dict[int, Ints] = {}
         for i, spec in enumerate(self._specs):
             number, component = self._numbers[i], spec.component
+            if number == COLLECTED:
+                continue
             if isinstance(component, CountRows):
                 if number:
                     component.accumulate(self._layout.words(number), cells, cells)
@@ -290,7 +380,10 @@ class ShareGroup:
                 continue
             lifted = component.lift(column)
             lifted = frozen(lifted if valid is None else lifted[valid])
-            component.accumulate(self._layout.words(number), chosen, lifted)
+            try:
+                component.accumulate(self._layout.words(number), chosen, lifted)
+            except QueryError as error:  # of a user's class: those who look it up are about to be stopped
+                self.failures[i] = error
 
     def _label(self, column: int, strings: pa.Array) -> Ints:
         """The labels of strings; those in the panes are translated when they change."""
@@ -314,6 +407,7 @@ class ShareGroup:
 
     def close(self, watermark: int) -> None:
         """Move panes with upper edge <= watermark into the synopses, in order."""
+        self._layout.reconsider()
         edges = self._open.edges
         order = np.argsort(edges)
         due = int(np.searchsorted(edges[order], watermark, side="right"))
@@ -322,12 +416,25 @@ class ShareGroup:
         if due:
             closing, staying = order[:due], order[due:]
             self._layout.close(edges[closing], closing, staying)
+            for one in self._collections.values():
+                one.close(closing, staying)
             self._open.replace(edges[staying])
+
+    def cut(self, edge: int) -> None:
+        """End the pane that is being filled at `edge`: every row so far is at or before it, and none to come is."""
+        self.close(edge)
+        if self._open.count:
+            assert self._open.count == 1
+            self._open.replace(np.array([edge], np.int64))
+            self.close(edge)
 
     def expire(self, edge: int) -> None:
         """Forget panes with upper edge <= edge, and now and then the groups that are in no pane any more."""
         gone = self._layout.expire(edge)
         self._expired += gone
+        if gone:
+            for one in self._collections.values():
+                one.expire(gone)
         # Looking for dead groups costs O(groups): do it a few times per window length.
         if gone and 4 * self._expired > self.panes:
             self._expired = 0
@@ -344,29 +451,60 @@ class ShareGroup:
             return
         live = np.flatnonzero(self._layout.rows(self._open.count, self.groups))
         if self.groups - len(live) > spare_dead:
+            for search in self._searches.values():
+                search.select(live, self.groups)
             self.dictionary.compact(live)
             self._layout.select(live, self._open.count)
+            for one in self._collections.values():
+                one.select(live)
 
     # -- answers out ----------------------------------------------------------------------------------------------
 
-    def lookup(self, starts: Any, ends: Any, components: Sequence[int]) -> Lookup:
+    def lookup(self, starts: Any, ends: Any, components: Sequence[int], limits: Limits | None = None) -> Lookup:
         """The partials of the windows (start, end] over closed panes, for the groups that have rows in them.
 
-        Without key columns every window gives one row. About 3 ns per row for subtractable components.
+        Without key columns every window gives one row. About 3 ns per row for subtractable components. With `limits`
+        only the groups within them.
         """
         layout, groups = self._layout, self.groups
-        first, last = layout.range_of(np.asarray(starts, np.int64), np.asarray(ends, np.int64))
-        if self.dictionary.key_types:
+        starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
+        first, last = layout.range_of(starts, ends)
+        if self.dictionary.key_types and limits is not None:
+            offsets, present = self._within(starts, ends, first, last, limits)
+        elif self.dictionary.key_types:
             offsets, present = layout.present(first, last, groups)
         else:
             offsets, present = np.arange(len(first) + 1), np.zeros(len(first), np.int32)
         answers: dict[int, tuple[Any, ...]] = {}
+        windows: Windows | None = None
         for i in components:
-            number = self._numbers[i]
-            if number not in answers:
+            spec, number = self._specs[i], self._numbers[i]
+            if isinstance(spec.component, Collected):
+                if windows is None:
+                    group = Lookup(offsets, present, groups, ()).group
+                    windows = Windows(first, last, offsets, group, groups, layout.edges)
+                answers[~i] = (self._collections[_collection_key(spec)].lookup(windows, spec.component.question),)
+            elif number not in answers:
                 words = layout.answer(number, first, last, groups, offsets, present)
-                answers[number] = self._typed(self._specs[i], words)
-        return Lookup(offsets, present, groups, tuple(answers[self._numbers[i]] for i in components))
+                answers[number] = self._typed(spec, words)
+        chosen = [~i if self._numbers[i] == COLLECTED else self._numbers[i] for i in components]
+        return Lookup(offsets, present, groups, tuple(answers[one] for one in chosen))
+
+    def _within(self, starts: Ints, ends: Ints, first: Ints, last: Ints, limits: Limits) -> tuple[Ints, Codes]:
+        """The groups within the limits: candidates of a substream filter, checked, where that pays; or a scan."""
+        layout, groups, number = self._layout, self.groups, self._numbers[limits.place]
+        if isinstance(layout, Dense) and layout.running(number):
+            search = self._searches.setdefault(number, CandidateSearch(rows=number == 0))
+            found = search.find(
+                layout.edges, lambda pane: layout.partials_of(number, pane, groups), groups, starts, ends, limits
+            )
+            if found is not None:
+                return layout.checked(number, first, last, groups, limits.low, limits.high, *found)
+        return layout.within(number, first, last, groups, limits.low, limits.high)
+
+    def search(self, place: int) -> CandidateSearch | None:
+        """How groups within limits of this component are found; None when nobody has asked yet."""
+        return self._searches.get(self._numbers[place])
 
     def keys(self, found: Lookup) -> list[pa.Array]:
         """The key columns of the rows of a lookup; ask before the next `expire`."""
@@ -400,6 +538,8 @@ class ShareGroup:
         arrays = {"open": self._open.edges}
         for column, ranks in self._ranks.items():
             arrays |= prefixed(f"ranks.{column}", ranks.snapshot())
+        for k, one in enumerate(self._collections.values()):
+            arrays |= prefixed(f"collection.{k}", one.snapshot())
         return pack(meta, arrays | prefixed("keys", self.dictionary.snapshot()) | prefixed("kept", partials))
 
     def restore(self, data: bytes) -> None:
@@ -416,13 +556,16 @@ class ShareGroup:
         self.dictionary.restore(within("keys", arrays))
         self._numbers = meta["numbers"]
         by_number: dict[int, Component] = {0: CountRows()}
-        by_number |= {n: s.component for n, s in zip(self._numbers, self._specs, strict=True) if n}
+        by_number |= {n: s.component for n, s in zip(self._numbers, self._specs, strict=True) if n > 0}
         components = [by_number[number] for number in sorted(by_number)]
         stored = {name: numpy_of(array) for name, array in within("kept", arrays).items()}
         self._ranks = {}
         for column, kind in meta["ranks"].items():
             self._ranks[int(column)] = TextRanks(pa.type_for_alias(kind))
             self._ranks[int(column)].restore(within(f"ranks.{column}", arrays))
+        for k, one in enumerate(self._collections.values()):
+            one.restore(within(f"collection.{k}", arrays))
+        self._searches.clear()
         self._layout = self._blank(meta["layout"])
         self._layout.restore(meta["kept"], stored, components, self._open.count)
 
@@ -431,6 +574,11 @@ class ShareGroup:
         if layout == Sparse.name and self.dictionary.key_types:
             return Sparse()
         return Dense(FEWEST_GROUPS if self.dictionary.key_types else 1)
+
+
+def _collection_key(spec: ComponentSpec) -> tuple[int, Store]:
+    assert isinstance(spec.component, Collected) and spec.column is not None
+    return spec.column, spec.component.store
 
 
 def _is_row_count(spec: ComponentSpec) -> bool:

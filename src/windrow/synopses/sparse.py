@@ -14,16 +14,21 @@ import numpy as np
 
 from windrow.aggregates import Component, Subtractable
 from windrow.aggregates.count import CountRows
+from windrow.aggregates.user import UserComponent
 from windrow.kernels import cells as kernels
 from windrow.kernels.accumulate import count_slots
 from windrow.kernels.jit import Codes, Ints
 from windrow.kernels.memory import pooled
 from windrow.synopses.basic_interval import BasicInterval
+from windrow.synopses.chooser import Choice
 from windrow.synopses.codes import IntCodes
 from windrow.synopses.dense import Dense
 from windrow.synopses.layout import Layout
 from windrow.synopses.matrix import Matrix
 from windrow.synopses.open_panes import Accumulators
+from windrow.synopses.running import Running
+from windrow.synopses.user import scan
+from windrow.synopses.workload import Expected
 
 LOW = 0xFFFFFFFF
 
@@ -33,7 +38,7 @@ class Tracked:
 
     def __init__(self, component: Component, synopsis: str | None, capacity: int) -> None:
         self.component = component
-        self.subtract = isinstance(component, Subtractable) and synopsis != BasicInterval.name
+        self.subtract = isinstance(component, Subtractable) and synopsis in (None, Running.name)
         self.open = Accumulators(component, 1, capacity)
         self.closed = Matrix(component.identity, 1)
 
@@ -95,6 +100,18 @@ class Sparse(Layout):
         one.closed = self.tracked[0].closed.copy()
         self.tracked.append(one)
         return len(self.tracked) - 1
+
+    def expect(self, number: int, expected: Expected) -> None:
+        """There is only one way here."""
+
+    def reconsider(self) -> None:
+        """There is only one way here."""
+
+    def explain(self, number: int) -> Choice:
+        """Cells, whatever synopsis was asked for."""
+        one = self.tracked[number]
+        how = "sums slide over them" if one.subtract else "those of a window are combined"
+        return Choice("sparse", f"few groups are in a pane: only the cells that have rows are kept, {how}")
 
     def keep(self, numbers: Sequence[int]) -> None:
         """The words of the others go with their `Tracked`."""
@@ -184,7 +201,9 @@ class Sparse(Layout):
         out = pooled((len(one.component.dtypes), int(offsets[-1])), np.int64)
         cells = one.closed.data[one.closed.start : one.closed.stop]
         where = (self._bounds, self._live_gids(), cells, first, last, groups)
-        if one.subtract:
+        if isinstance(one.component, UserComponent):
+            scan(one.component, *where, offsets, present, out)
+        elif one.subtract:
             kernels.slide_sums(*where, offsets, present, out)
         else:
             kernels.scan_cells(one.component.op, *where, one.component.identity, offsets, present, out)

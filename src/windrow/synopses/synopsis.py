@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from windrow.aggregates import Component
-from windrow.kernels.jit import Codes, Ints
+from windrow.kernels.find import rank_ticks
+from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.synopses.matrix import Matrix
 
 
@@ -18,26 +20,42 @@ class Synopsis(ABC):
     name: ClassVar[str]
 
     def __init__(self, component: Component, groups: int = 0) -> None:
+        self.admit(component)
         self.component = component
         self.groups = groups
-        self.edges: Ints = np.empty(0, np.int64)
+        self._edges = Matrix(np.zeros(1, np.int64), 1)
         self._matrix = Matrix(self._identity(), groups)
+
+    @classmethod  # noqa: B027 - most admit every component
+    def admit(cls, component: Component) -> None:
+        """Raise ValueError if the synopsis cannot keep such a component."""
 
     def _identity(self) -> Ints:
         return self.component.identity
 
     @property
+    def edges(self) -> Ints:
+        """The upper edges of the panes; valid until the next update."""
+        return self._edges.data[self._edges.start : self._edges.stop, 0, 0]
+
+    def _push_edges(self, edges: Ints) -> None:
+        queue = self._edges
+        queue.reserve(len(edges))
+        queue.data[queue.stop : queue.stop + len(edges), 0, 0] = edges
+        queue.stop += len(edges)
+
+    @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        return self._matrix.nbytes + int(self.edges.nbytes)
+        return self._matrix.nbytes + self._edges.nbytes
 
     @property
     def words(self) -> Ints:
-        """What is stored of the panes, as [panes, words, groups]."""
+        """All that is stored of the panes, as [panes, words, groups], to be changed in place."""
         return self._matrix.rows(self._matrix.stride)
 
     def __len__(self) -> int:
-        return len(self.edges)
+        return len(self._edges)
 
     def update(self, panes: Ints, partials: Ints, order: Ints | None = None) -> None:
         """Append panes (upper edges, ascending); pane k is partials[:, order[k]] of [words, slots, groups]."""
@@ -47,12 +65,11 @@ class Synopsis(ABC):
             self.reserve(partials.shape[2])
         self.groups = max(self.groups, partials.shape[2])
         self._append(partials, order)
-        self.edges = np.concatenate([self.edges, panes])
+        self._push_edges(panes)
 
     def range_of(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """The panes first..last-1 of each window (start, end]: those with start < edge <= end."""
-        first = np.searchsorted(self.edges, starts, side="right")
-        return first, np.maximum(first, np.searchsorted(self.edges, ends, side="right"))
+        return ranges(self.edges, starts, ends)
 
     def lookup(self, starts: Ints, ends: Ints) -> Ints:
         """The partials [words, windows, groups] of each window (start, end], for every group."""
@@ -67,7 +84,7 @@ class Synopsis(ABC):
         gone = int(np.searchsorted(self.edges, edge, side="right"))
         if gone:
             self._matrix.drop(gone)
-            self.edges = self.edges[gone:].copy()
+            self._edges.drop(gone)
         return gone
 
     def reserve(self, stride: int) -> None:
@@ -82,8 +99,11 @@ class Synopsis(ABC):
     def twin(self, component: Component) -> Synopsis:
         """The same numbers for another component of the same algebra."""
         other = type(self)(component, 0)
-        other.groups, other.edges, other._matrix = self.groups, self.edges.copy(), self._matrix.copy()
+        other.groups, other._edges, other._matrix = self.groups, self._edges.copy(), self._matrix.copy()
         return other
+
+    def prepare(self, lengths: Sequence[int]) -> None:  # noqa: B027 - most need no hint
+        """Windows of so many panes will be looked up: a hint, which may be given again at any time."""
 
     def snapshot(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """A JSON-able dict, and named arrays for `snapshot.pack`."""
@@ -92,14 +112,21 @@ class Synopsis(ABC):
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Become what `snapshot` wrote."""
-        found = (meta["synopsis"], meta["component"])
-        if found != (self.name, self.component.name):
-            raise ValueError(f"the snapshot is of {found}, this synopsis is {(self.name, self.component.name)}")
+        self._check(meta)
         self.groups = meta["groups"]
-        self.edges = np.array(arrays["edges"])
+        self._load_edges(arrays["edges"])
         if self.groups > self._matrix.stride:
             self._matrix = Matrix(self._identity(), self.groups)
         self._matrix.load(arrays["partials"], len(self.edges) + self._extra_rows, self.groups)
+
+    def _load_edges(self, edges: Any) -> None:
+        self._edges = Matrix(np.zeros(1, np.int64), 1)
+        self._push_edges(np.asarray(edges))
+
+    def _check(self, meta: dict[str, Any]) -> None:
+        found = (meta["synopsis"], meta["component"])
+        if found != (self.name, self.component.name):
+            raise ValueError(f"the snapshot is of {found}, this synopsis is {(self.name, self.component.name)}")
 
     _extra_rows: ClassVar[int] = 0
 
@@ -111,9 +138,22 @@ class Synopsis(ABC):
         """
 
     @abstractmethod
+    def leaves(self) -> Ints:
+        """The partials [words, panes, stride] of all panes, for `update` of another synopsis."""
+
+    @abstractmethod
     def partials(self, panes: Any, groups: Any) -> Ints:
         """The partials [words, cells] of single (pane, group) cells, given by position."""
 
     @abstractmethod
     def _append(self, partials: Ints, order: Ints) -> None:
         """Take the partials of the next panes."""
+
+
+def ranges(edges: Ints, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """The panes first..last-1 of each window (start, end], given the upper edges of all panes."""
+    first, last = np.empty(len(starts), np.int64), np.empty(len(ends), np.int64)
+    edges = frozen(edges)
+    rank_ticks(edges, frozen(starts), first)
+    rank_ticks(edges, frozen(ends), last)
+    return first, np.maximum(first, last)

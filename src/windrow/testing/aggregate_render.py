@@ -33,10 +33,12 @@ def render_aggregate(call: AggregateCall, argument: str | None, condition: str |
         # Position max(1, floor(φN)) of the sorted values, the product taken in DOUBLE: 0.29 * 100 gives position 28.
         product = f"CAST('{call.parameter!r}' AS DOUBLE) * count({argument}){filter_}"
         return f"list_sort(list({argument}){present})[greatest(1, CAST(floor({product}) AS BIGINT))]"
-    if name == "TOP_K":
+    if name in ("TOP_K", "MODE"):
         # Structs are ordered field by field: the highest count first, then the smallest value.
         pairs = f"map_entries(histogram({argument}){present})"
         ranked = f"list_sort(list_transform({pairs}, lambda e: {{'c': -CAST(e.value AS BIGINT), 'v': e.key}}))"
+        if name == "MODE":
+            return f"{ranked}[1].v"
         first = f"list_slice({ranked}, 1, {call.parameter})"
         return f"list_transform({first}, lambda e: {{'value': e.v, 'count': -e.c}})"
     if name == "FREQUENT":

@@ -94,7 +94,7 @@ class Evaluator:
         if isinstance(window, RangeWindow) and window.slide is not None:
             panes = [(window.end(tau) - time) // window.slide for time in times]
         elif isinstance(window, RowsWindow) and window.slide is not None:
-            panes = [position // window.slide for position in positions]
+            panes = [(position + window.offset) // window.slide for position in positions]
         return table.append_column(PANE, pa.array(panes, pa.int64())) if panes or not times else table
 
     def _register(self, source: Source, table: pa.Table) -> None:

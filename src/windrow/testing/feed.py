@@ -31,7 +31,7 @@ class Feed:
         if columns not in self._partitions:
             # repr: NULL is a partition of its own, and so is NaN, which Python does not find equal to itself.
             rows = self.table.select(list(columns)).to_pylist()
-            self._partitions[columns] = [tuple(repr(value) for value in row.values()) for row in rows]
+            self._partitions[columns] = [tuple(repr(_unsigned_zero(value)) for value in row.values()) for row in rows]
         return self._partitions[columns]
 
     def take(self, positions: Sequence[int]) -> pa.Table:
@@ -68,6 +68,11 @@ def held(feed: Feed, window: Window, tau: int, *, ended: bool) -> Sequence[int]:
 def slid(count: int, window: RowsWindow, *, ended: bool) -> int:
     """How many of the first `count` tuples the window has slid over."""
     return count if window.slide is None or ended else window.slide * (count // window.slide)
+
+
+def _unsigned_zero(value: object) -> object:
+    """-0.0 is equal to 0.0, and in the same partition."""
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _held_per_partition(feed: Feed, window: RowsWindow, arrived: int) -> list[int]:

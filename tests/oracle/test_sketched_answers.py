@@ -1,0 +1,88 @@
+"""FREQUENT and the APPROX_ aggregates against the reference: on small data they are what they approximate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windrow
+from tests.oracle.test_engine_answers import answers
+from tests.random_queries import tables
+from windrow.testing import Reference, assert_same, cut
+
+CALLS = [
+    "FREQUENT(s, 2)",
+    "FREQUENT(a, 1)",
+    "FREQUENT(x, 3)",
+    "FREQUENT(b, 2) FILTER (WHERE f)",
+    "FREQUENT(d, 1)",
+    "APPROX_FREQUENT(s, 2)",
+    "APPROX_FREQUENT(a, 3)",
+    "APPROX_COUNT_DISTINCT(a)",
+    "APPROX_COUNT_DISTINCT(s)",
+    "APPROX_COUNT_DISTINCT(x)",
+    "APPROX_COUNT_DISTINCT(d)",
+    "APPROX_COUNT_DISTINCT(b) FILTER (WHERE f)",
+    "APPROX_QUANTILE(a, 0.5)",
+    "APPROX_QUANTILE(s, 0.9)",
+    "APPROX_QUANTILE(x, 0.3)",
+    "APPROX_QUANTILE(d, 0)",
+    "APPROX_MEDIAN(a)",
+    "APPROX_MEDIAN(x)",
+    "APPROX_TOP_K(s, 2)",
+    "APPROX_TOP_K(x, 1)",
+    "APPROX_TOP_K(b, 3)",
+]
+
+
+@st.composite
+def sketched_queries(draw: Callable[..., Any]) -> str:
+    """RANGE is a multiple of SLIDE, which FREQUENT needs."""
+    slide = draw(st.integers(1, 9))
+    offset = draw(st.sampled_from([0, 0, 1, 7]))
+    window = f"[RANGE {slide * draw(st.integers(1, 6))} SLIDE {slide}" + (f" OFFSET {offset}]" if offset else "]")
+    calls = draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=3, unique=True))
+    key = draw(st.sampled_from(["", "s", "a", "f", "a % 2"]))
+    parts = ([f"{key} AS k"] if key else []) + [f"{call} AS v{i}" for i, call in enumerate(calls)]
+    where = draw(st.sampled_from(["", "", "WHERE a > 0"]))
+    return f"SELECT {', '.join(parts)} FROM s {window} {where}" + (f" GROUP BY {key}" if key else "")
+
+
+@given(tables(), st.lists(sketched_queries(), min_size=1, max_size=4), st.integers(1, 4))
+def test_random_query_sets(table: pa.Table, texts: list[str], pieces: int) -> None:
+    for query in answers(texts, cut(table, 7, pieces)):
+        assert_same(query.answers(), Reference(query.bound, {"s": table}).answers(), absolute=1e-9)
+
+
+def test_frequent_needs_whole_sub_windows() -> None:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, a INT) TIME t")
+    for name in ("FREQUENT", "APPROX_FREQUENT"):
+        message = f"{name} .*multiple of its SLIDE; found a window of 7 and SLIDE 5"
+        with pytest.raises(windrow.UnsupportedError, match=message):
+            db.query(f"SELECT {name}(a, 2) FROM s [RANGE 7 SLIDE 5]")
+        with pytest.raises(windrow.UnsupportedError, match="do not slide together; use TOP_K"):
+            db.query(f"SELECT {name}(a, 2) FROM s [PARTITION BY a ROWS 4 SLIDE 2]")
+        with pytest.raises(windrow.UnsupportedError, match="which a one-time query does not have"):
+            db.ask(f"SELECT {name}(a, 2) FROM s [RANGE 10]")
+    assert db.queries() == []
+    db.query("SELECT COUNT(*) FROM s [ROWS 4 SLIDE 2]")
+    db.push("s", pa.table({"t": [1, 2, 3, 4], "a": pa.array([1, 2, 3, 4], pa.int32())}))
+    with pytest.raises(windrow.UnsupportedError, match="3 tuples have been counted"):
+        db.query("SELECT FREQUENT(a, 2) FROM s [ROWS 4 SLIDE 2]")
+
+
+@pytest.mark.parametrize("window", ["[ROWS 6 SLIDE 3]", "[ROWS 12 SLIDE 4 OFFSET 2]", "[ROWS 5 SLIDE 5]"])
+@given(table=tables(most=30), pieces=st.integers(1, 4))
+def test_windows_of_tuples(window: str, table: pa.Table, pieces: int) -> None:
+    texts = [
+        f"SELECT FREQUENT(s, 2) AS f, APPROX_FREQUENT(a, 1) AS g FROM s {window}",
+        f"SELECT f AS k, FREQUENT(a, 1) AS v, APPROX_COUNT_DISTINCT(s) AS n FROM s {window} GROUP BY f",
+    ]
+    for query in answers(texts, cut(table, 7, pieces)):
+        assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
