@@ -38,9 +38,9 @@ def no_aggregate(running: RunningStream, part: Slice, missing: Sequence[str]) ->
     """The panes are there, but not with these aggregates."""
     queries = running.queries_of(part)
     kept = dict.fromkeys(one.text for query in queries for one in query.plan.aggregations)
-    wanted = ", ".join(missing)
+    wanted, lacks = ", ".join(missing), "is" if len(missing) == 1 else "are"
     return CoverageError(
-        f"{wanted} is not kept: the queries with this WHERE and GROUP BY ({_listed(queries)}) keep "
+        f"{wanted} {lacks} not kept: the queries with this WHERE and GROUP BY ({_listed(queries)}) keep "
         f"{', '.join(kept) or 'the groups only'}. Register a query with {wanted} and the same WHERE and GROUP BY"
     )
 
@@ -48,7 +48,15 @@ def no_aggregate(running: RunningStream, part: Slice, missing: Sequence[str]) ->
 def no_edge(running: RunningStream, part: Slice, plan: PeriodicAggregate) -> CoverageError:
     """The window begins or ends in the middle of a pane."""
     assert part.group is not None
-    grid = part.group.grid
+    grid, since = part.group.grid, part.regular_since
+    step = grid.progressions[0][0]
+    fits = grid.uniform and plan.window.length is not None and (plan.window.length % step, plan.window.offset % step)
+    if since != BEGINNING and fits == (0, 0):
+        told = _instant(running, since)
+        return CoverageError(
+            f"the window {_window(plan)} is no union of whole panes: those up to {told} are longer, because a query "
+            f"with a finer SLIDE came then. Ask for a window that begins after {told}, or ask again later"
+        )
     if grid.uniform:
         width = duration_text(grid.progressions[0][0], timestamps=running.stream.timestamps)
         rule = f"panes are {width} long, and RANGE and OFFSET must be multiples of that"
@@ -97,7 +105,7 @@ def rows_not_kept(
     fault = f"the column {', '.join(missing)} is not kept" if missing else f"{_window(plan)} needs more than is kept"
     since = "" if begin == BEGINNING else f", of those after {_instant(running, begin)}"
     kept = f"the last {held} rows{each}{since}, with {', '.join(columns)}"
-    return CoverageError(f"{fault}: {_listed(users)} keep {kept}. {_register(plan)}")
+    return CoverageError(f"{fault}: {_listed(users)} keep{'s' * (len(users) == 1)} {kept}. {_register(plan)}")
 
 
 def _window(plan: PeriodicAggregate) -> str:

@@ -14,7 +14,16 @@ from sqlglot import exp
 
 from windrow.aggregates.user import checked
 from windrow.engine import Engine
-from windrow.errors import BindError, CatalogError, InputError, SinkError, StateError, SyntaxError, UnsupportedError
+from windrow.errors import (
+    BindError,
+    CatalogError,
+    InputError,
+    SetupError,
+    SinkError,
+    StateError,
+    SyntaxError,
+    UnsupportedError,
+)
 from windrow.language import nodes
 from windrow.language.arguments import expect_text, expect_whole_number
 from windrow.language.binder import bind
@@ -79,7 +88,10 @@ class Database:
     ) -> None:
         self._turn = RLock()
         self.catalog = Catalog()
-        self._engine = Engine(synopsis)
+        try:
+            self._engine = Engine(synopsis)
+        except ValueError as error:
+            raise SetupError(str(error)) from None
         self._frames: dict[str, Any] = {}
         """Streams that are Spark DataFrames of the user."""
         self._queries: dict[str, Query] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -185,7 +186,7 @@ def test_rows_that_are_kept() -> None:
     assert db.ask("SELECT SUM(v) AS v FROM s [ROWS 3]").to_pylist() == [{"_time": 19, "v": 17 + 18 + 19}]
     assert db.ask("SELECT MIN(v) AS v FROM s [ROWS 2 OFFSET 3] WHERE v > 15").to_pylist() == [{"_time": 19, "v": 16}]
     with pytest.raises(
-        windrow.CoverageError, match=r"\[ROWS 6\] needs more than is kept: q0 keep the last 5 rows, with t, v"
+        windrow.CoverageError, match=r"\[ROWS 6\] needs more than is kept: q0 keeps the last 5 rows, with t, v"
     ):
         db.ask("SELECT SUM(v) AS v FROM s [ROWS 6]")
     with pytest.raises(
@@ -219,9 +220,9 @@ def test_rows_that_came_before_the_first_rows_query() -> None:
     db.query("SELECT SUM(v) AS v FROM s [PARTITION BY k ROWS 5 SLIDE 1]", name="later")
     db.push("s", rows(4, 5, 6, 7))
     assert db.ask("SELECT SUM(v) AS v FROM s [ROWS 3]").to_pylist() == [{"_time": 6, "v": 15}]
-    with pytest.raises(windrow.CoverageError, match="late keep the last 3 rows, of those after 3, with t, v"):
+    with pytest.raises(windrow.CoverageError, match="late keeps the last 3 rows, of those after 3, with t, v"):
         db.ask("SELECT SUM(v) AS v FROM s [ROWS 4]")
-    with pytest.raises(windrow.CoverageError, match=r"later keep the last 5 rows of each \(k\), of those after 3"):
+    with pytest.raises(windrow.CoverageError, match=r"later keeps the last 5 rows of each \(k\), of those after 3"):
         db.ask("SELECT SUM(v) AS v FROM s [PARTITION BY k ROWS 1]")
 
 
@@ -252,7 +253,7 @@ def test_another_aggregate() -> None:
     db.push("s", rows(1, 12))
     with pytest.raises(
         windrow.CoverageError,
-        match=r"MAX\(v\), SUM\(t\) is not kept: .* \(q0, q1\) keep SUM\(v\), COUNT\(\*\), AVG\(v\)",
+        match=r"MAX\(v\), SUM\(t\) are not kept: .* \(q0, q1\) keep SUM\(v\), COUNT\(\*\), AVG\(v\)",
     ):
         db.ask("SELECT MAX(v) AS m, SUM(v) AS total, SUM(t) AS u FROM s [RANGE 5]")
 
@@ -318,3 +319,23 @@ def test_what_is_no_question(text: Any, error: type, message: str) -> None:
     db.push("s", rows(1, 33))
     with pytest.raises(error, match=message):
         db.ask(text)
+
+
+def test_panes_from_before_a_finer_query_are_longer() -> None:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, x INT) TIME t")
+    db.query("SELECT SUM(x) AS a FROM s [RANGE 50 SLIDE 10]", name="a")
+    ticks = pa.table({"t": np.arange(123), "x": np.ones(123, np.int32)})
+    db.push("s", ticks.slice(0, 100))
+    db.query("SELECT SUM(x) AS a FROM s [RANGE 30 SLIDE 5]", name="b")
+    db.push("s", ticks.slice(100))
+    with pytest.raises(windrow.CoverageError, match=r"those up to 100 are longer, because a query with a finer SLIDE"):
+        db.ask("SELECT SUM(x) AS a FROM s [RANGE 25]")
+    assert db.ask("SELECT SUM(x) AS a FROM s [RANGE 20]").to_pylist() == [{"_time": 120, "a": 20}]
+    with pytest.raises(windrow.CoverageError, match="panes are 5 long, and RANGE and OFFSET must be multiples"):
+        db.ask("SELECT SUM(x) AS a FROM s [RANGE 7]")
+
+
+def test_a_synopsis_that_is_none() -> None:
+    with pytest.raises(windrow.SetupError, match="there is no synopsis 'bogus'; the synopses are running, "):
+        windrow.connect(synopsis="bogus")

@@ -278,6 +278,11 @@ class Slice:
             if any(place in places for places in member.positions)
         }
 
+    @property
+    def regular_since(self) -> int:
+        """From here on all panes have the edges of the newest grid."""
+        return self._grids[-1][0] if len(self._grids) > 1 else BEGINNING
+
     def pin(self, grid: Grid, begin: int) -> None:
         """Slice for another slice elsewhere: with its edges, from where it begins."""
         assert self.group is not None
