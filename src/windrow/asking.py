@@ -26,21 +26,25 @@ def ask_panes(running: RunningStream, plan: PeriodicAggregate, rows: AnswerRows,
     part = running.slices.get(plan.share_key)
     if part is None:
         raise coverage.no_slice(running, plan)
-    places = [part.places(term) for term in terms]
-    missing = [one.text for one, place in zip(plan.aggregations, places, strict=True) if place is None]
-    if missing:
-        raise coverage.no_aggregate(running, part, missing)
-    positions = tuple(place for place in places if place is not None)
+    with part.asking(terms) as places:
+        missing = [one.text for one, place in zip(plan.aggregations, places, strict=True) if place is None]
+        if missing:
+            raise coverage.no_aggregate(running, part, missing)
+        positions = tuple(place for place in places if place is not None)
+        return _answer(running, part, plan, rows, Member(plan.window, plan.slide, tuple(terms), positions))
+
+
+def _answer(running: RunningStream, part: Slice, plan: PeriodicAggregate, rows: AnswerRows, member: Member) -> pa.Table:
+    """Look the window up in the panes, if they cover it."""
     tau = _newest_edge(running, part)
     start, end = plan.window.start(tau), plan.window.end(tau)
     assert start is not None
     if not part.is_edge(start) or not part.is_edge(end):
         raise coverage.no_edge(running, part, plan)
-    known = part.known_since([place for term in positions for place in term])
+    known = part.known_since([place for term in member.positions for place in term])
     if start < known:
         raise coverage.not_known(running, part, plan, (known, tau))
     part.close(tau)
-    member = Member(plan.window, plan.slide, tuple(terms), positions)
     window = np.array([start]), np.array([end])
     return pa.Table.from_batches([answered(part, member, rows, window, np.array([tau]))])
 

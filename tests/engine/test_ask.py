@@ -339,3 +339,18 @@ def test_panes_from_before_a_finer_query_are_longer() -> None:
 def test_a_synopsis_that_is_none() -> None:
     with pytest.raises(windrow.SetupError, match="there is no synopsis 'bogus'; the synopses are running, "):
         windrow.connect(synopsis="bogus")
+
+
+def test_what_is_collected_answers_other_questions_too() -> None:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, x INT, y INT) TIME t")
+    median = db.query("SELECT MEDIAN(x) AS m FROM s [RANGE 20 SLIDE 10]", name="median")
+    values = pa.array([3, 1, 3, 7, 5], pa.int32())
+    db.push("s", pa.table({"t": [1, 2, 3, 4, 11], "x": values, "y": values}))
+    asked = db.ask("SELECT MEDIAN(x) AS m, QUANTILE(x, 1) AS q, MODE(x) AS o, COUNT(DISTINCT x) AS n FROM s [RANGE 10]")
+    assert asked.to_pylist() == [{"_time": 10, "m": 3.0, "q": 7, "o": 3, "n": 3}]
+    assert db.ask("SELECT MODE(x) AS o FROM s [RANGE 10]").to_pylist() == [{"_time": 10, "o": 3}]
+    with pytest.raises(windrow.CoverageError, match=r"MODE\(y\) is not kept"):
+        db.ask("SELECT MODE(y) AS o FROM s [RANGE 10]")
+    db.finish()
+    assert median.answers().to_pydict() == {"_time": [10, 20], "m": [3.0, 3.0]}

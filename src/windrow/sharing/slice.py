@@ -5,7 +5,8 @@ batch ─► predicate ─► keys, values ─► ShareGroup (panes) ─► look
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windrow.aggregates import Aggregate
+from windrow.aggregates.collected import Collected
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.plan.threshold import Threshold
@@ -326,6 +328,34 @@ class Slice:
             return None
         wanted, kept = self._specs(term), self.group.specs
         return tuple(kept.index(spec) for spec in wanted) if all(spec in kept for spec in wanted) else None
+
+    @contextmanager
+    def asking(self, terms: Sequence[Term]) -> Iterator[list[tuple[int, ...] | None]]:
+        """Where the components of these aggregates stand, while a question is answered; None for what nobody keeps.
+
+        A collection answers every question of its kind, so one that no query asks is lent a place.
+        """
+        assert self.group is not None
+        before = len(self._since)
+        try:
+            yield [self.places(term) or self._lent(term) for term in terms]
+        finally:
+            self.group.take_back(len(self._since) - before)
+            del self._since[before:]
+
+    def _lent(self, term: Term) -> tuple[int, ...] | None:
+        assert self.group is not None
+        if term.value is None or term.value not in self._values:
+            return None
+        spec, *more = self._specs(term)
+        if more or not isinstance(spec.component, Collected):
+            return None
+        for place, kept in enumerate(self.group.specs):
+            same = isinstance(kept.component, Collected) and kept.component.store == spec.component.store
+            if same and kept.column == spec.column:
+                self._since.append(self._since[place])
+                return tuple(self.group.add_components([spec]))
+        return None
 
     def known_since(self, places: Iterable[int]) -> int:
         """The edge behind which these components know every tuple; BEGINNING if they know all there were."""

@@ -198,6 +198,11 @@ class ShareGroup:
             self._collections[key] = collection(key[1])
             self._collections[key].fill(self.panes)
 
+    def take_back(self, count: int) -> None:
+        """Forget the last so many components, which were lent a place: their collection stays with the others."""
+        if count:
+            del self._specs[-count:], self._numbers[-count:]
+
     def keep_components(self, places: Sequence[int]) -> list[int]:
         """Free all components but these: places[k] becomes k.
 
