@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.aggregates import Subtractable, aggregate
+from windrow.aggregates import aggregate
+from windrow.aggregates.collected import Collected
 from windrow.aggregates.sketched import error_of
 from windrow.answering import answer_slice
 from windrow.asking import ask_panes, ask_rows
@@ -37,7 +38,6 @@ from windrow.snapshots import restore_streams, snapshot_streams
 from windrow.synopses.chooser import Choice
 from windrow.synopses.partials import Partials
 from windrow.synopses.registry import check, chosen, reason
-from windrow.synopses.running import Running
 from windrow.windows.grid import Grid, edges_of
 from windrow.windows.watermark import Watermark
 
@@ -187,16 +187,12 @@ class Engine:
         return [("panes", f"none: {held}"), ("rows", ORDER_NOTE)]
 
     def _threshold(self, plan: PeriodicAggregate, terms: Sequence[Term]) -> Threshold | None:
-        """What HAVING says of a count or of a sum of integers, where the other groups need not be looked up at all.
-
-        Only running synopses can leave groups out: a collection finds the groups of a window in its own entries, and
-        windows that slide over panes carry every group along from one window to the next.
-        """
+        """What HAVING says of a count or of a sum of integers, where the other groups need not be looked up at all."""
         threshold = threshold_of(plan)
-        if threshold is None or plan.rows is not None or self.synopsis not in (None, Running.name):
+        if threshold is None or plan.rows is not None:
             return None
-        parts = [part for term in terms for part in term.aggregate.components]
-        if not all(isinstance(part, Subtractable) for part in parts):
+        # A collection finds the groups of a window in its own entries: it cannot be asked for some of them only.
+        if any(isinstance(part, Collected) for term in terms for part in term.aggregate.components):
             return None
         return threshold if pa.types.is_int64(terms[threshold.aggregation].aggregate.type) else None
 

@@ -122,8 +122,11 @@ def scan_cells(
     present: Codes,
     out: Ints,
 ) -> None:
-    """Any operator: combine the cells of each window straight into its answers."""
-    place = np.zeros(groups, np.int64)
+    """Any operator: combine the cells of each window straight into its answers.
+
+    A window may leave groups out: their place is then that of an earlier window, or none, and before offsets[i].
+    """
+    place = np.full(groups, -1, np.int64)
     floats = cells.view(np.float64)
     answers = out.view(np.float64)
     for i in range(first.size):
@@ -131,23 +134,30 @@ def scan_cells(
             place[present[k]] = k
             for w in range(identity.size):
                 out[w, k] = identity[w]
+        begin = offsets[i]
         start = bounds[first[i]]
         stop = bounds[last[i]]
         if op == ADD:
             for c in range(start, stop):
-                for w in range(identity.size):
-                    out[w, place[gids[c]]] += cells[c, w, 0]
+                k = place[gids[c]]
+                if k >= begin:
+                    for w in range(identity.size):
+                        out[w, k] += cells[c, w, 0]
         elif op == MIN:
             for c in range(start, stop):
                 k = place[gids[c]]
-                out[0, k] = min(out[0, k], cells[c, 0, 0])
+                if k >= begin:
+                    out[0, k] = min(out[0, k], cells[c, 0, 0])
         elif op == MAX:
             for c in range(start, stop):
                 k = place[gids[c]]
-                out[0, k] = max(out[0, k], cells[c, 0, 0])
+                if k >= begin:
+                    out[0, k] = max(out[0, k], cells[c, 0, 0])
         elif op == ADD_FLOATS:
             for c in range(start, stop):
                 k = place[gids[c]]
+                if k < begin:
+                    continue
                 x = answers[0, k]
                 y = floats[c, 0, 0]
                 total = x + y
@@ -157,11 +167,15 @@ def scan_cells(
         elif op == AFFINE:
             for c in range(start, stop):
                 k = place[gids[c]]
+                if k < begin:
+                    continue
                 out[0, k] *= cells[c, 0, 0]
                 out[1, k] = out[1, k] * cells[c, 0, 0] + cells[c, 1, 0]
         else:  # MOMENTS: Chan, Golub, LeVeque
             for c in range(start, stop):
                 k = place[gids[c]]
+                if k < begin:
+                    continue
                 n = answers[0, k]
                 m = floats[c, 0, 0]
                 if n == 0.0:
