@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import windrow
 from tests.random_queries import TICKS, tables, windows
 from windrow.plan.threshold import GREATEST, LEAST, threshold_of
-from windrow.synopses import candidate_search
+from windrow.synopses import candidate_search, share_group
 from windrow.testing import Reference, assert_same, cut
 
 HAVINGS = [
@@ -55,13 +55,16 @@ def run(texts: list[str], batches: list[pa.Table], synopsis: str | None = None) 
     return handles
 
 
-@pytest.fixture(params=["scan", "filter", "sometimes"])
+@pytest.fixture(params=["scan", "sparse", "filter", "sometimes"])
 def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Few groups are enough, and a filter always pays, or now and then."""
+    """Few groups are enough, and a filter always pays, or now and then; or pays in a sparse layout."""
     if request.param != "scan":
         monkeypatch.setattr(candidate_search, "FEWEST_GROUPS", 1)
-        monkeypatch.setattr(candidate_search, "PUSH", 1e-6 if request.param == "filter" else 3.5)
-        monkeypatch.setattr(candidate_search, "FIND", 1e-6 if request.param == "filter" else 1.5)
+        monkeypatch.setattr(candidate_search, "PUSH", 3.5 if request.param == "sometimes" else 1e-6)
+        monkeypatch.setattr(candidate_search, "FIND", 1.5 if request.param == "sometimes" else 1e-6)
+    if request.param == "sparse":
+        monkeypatch.setattr(share_group, "SMALL", 0)
+        monkeypatch.setattr(share_group, "THIN", 0)
     return str(request.param)
 
 
@@ -77,6 +80,25 @@ def test_batch_cuts_and_synopses_change_nothing(chosen: str, table: pa.Table, te
     for pieces, synopsis in ((3, None), (20, None), (5, "basic_interval")):
         for ours, theirs in zip(run(texts, cut(table, 7, pieces), synopsis), whole, strict=True):
             assert_same(ours.answers(), theirs.answers(), absolute=1e-9)
+
+
+def test_groups_that_a_window_leaves_out_touch_no_other_answer(chosen: str) -> None:
+    rng = np.random.default_rng(1)
+    ticks, keys = np.sort(rng.integers(0, 200, 3000)), (50 * rng.random(3000) ** 3).astype(np.int32)
+    table = pa.table({"t": ticks, "k": keys, "v": rng.integers(-50, 50, 3000).astype(np.int32)})
+    db = windrow.connect()
+    db.execute("CREATE STREAM trades (t BIGINT, k INT, v INT) TIME t")
+    what = "k, MIN(v) AS low, MAX(v) AS high, SUM(v / 3.0) AS v"
+    queries = [
+        db.query(f"SELECT {what} FROM trades [RANGE {length} SLIDE 5] GROUP BY k HAVING COUNT(*) > {count}")
+        for length in (10, 40)
+        for count in (2, 5)
+    ]
+    for start in range(0, 3000, 500):
+        db.push("trades", table.slice(start, 500))
+    db.finish()
+    for query in queries:
+        assert_same(query.answers(), Reference(query.bound, {"trades": table}).answers(), absolute=1e-9)
 
 
 def trades(keys: int, rows: int, seed: int) -> pa.Table:

@@ -70,5 +70,5 @@ def test_a_wrong_pairing_is_refused_when_the_query_is_registered() -> None:
 
 
 def test_an_unknown_synopsis_is_refused() -> None:
-    with pytest.raises(ValueError, match="no synopsis 'tree'; the synopses are running, basic_interval"):
+    with pytest.raises(windrow.SetupError, match="no synopsis 'tree'; the synopses are running, basic_interval"):
         windrow.connect(synopsis="tree")
