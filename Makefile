@@ -22,11 +22,11 @@ $(READY): pyproject.toml requirements.lock requirements-java.lock
 demo: $(READY) ## 240 queries over a simulated packet stream, on a local Spark
 	@$(BIN)/windrow demo
 
-test: check ## everything that must be true, in a few minutes
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+test: check ## everything that must be true, but the slowest
+	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
-test-long: check ## the same with many more random cases, 200 kills and half an hour of soak
-	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto --dist loadgroup
+test-long: check ## really everything, with many more random cases, 200 kills and half an hour of soak
+	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto --dist loadfile
 
 check: lint types layers
 

@@ -22,7 +22,6 @@ from tests.pipeline.crash_run import (
     write_script,
 )
 
-pytestmark = pytest.mark.xdist_group("cluster")  # one cluster, whatever the number of test processes
 FILES = 24
 SMALL = (*QUICK_START, "spark.executor.memory=500m")
 
@@ -58,7 +57,7 @@ def imported_from(cluster: Cluster) -> list[Path]:
     return list(cluster.directory.glob("w*/app-*/*/windrow/__pycache__/slicer.*.pyc"))
 
 
-@pytest.mark.parametrize("scan", ["arrow", "rows"])
+@pytest.mark.parametrize("scan", ["arrow", pytest.param("rows", marks=pytest.mark.slow)])
 def test_a_cluster_answers_as_a_local_run_does(
     cluster: Cluster, data: Path, local: dict[str, dict[str, list[str]]], tmp_path: Path, scan: str
 ) -> None:

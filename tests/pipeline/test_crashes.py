@@ -195,9 +195,9 @@ def supervisor(process: subprocess.Popen[bytes]) -> None:
     ("interrupt", "code", "clean"),
     [
         (terminal, 130, True),
-        (subprocess.Popen.terminate, 143, True),
+        pytest.param(subprocess.Popen.terminate, 143, True, marks=pytest.mark.slow),
         (supervisor, 143, True),
-        (terminal_twice, 130, False),
+        pytest.param(terminal_twice, 130, False, marks=pytest.mark.slow),
     ],
 )
 def test_interrupted_in_the_middle(

@@ -118,6 +118,7 @@ report(conf=conf, rows=rows, failures=failures, same=same, other_master=other_ma
     assert Path(told["second_log"]).exists()
 
 
+@pytest.mark.slow
 def test_a_session_of_the_user_is_left_alone() -> None:
     run_script(
         LIFE
@@ -191,6 +192,7 @@ def test_wrong_arguments_are_refused() -> None:
         start_session("local[1]", {"spark.master": "local[2]"})
 
 
+@pytest.mark.slow
 def test_a_session_that_is_never_stopped_ends_quietly() -> None:
     told = run_script(
         LIFE

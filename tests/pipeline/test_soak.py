@@ -20,7 +20,7 @@ import windrow
 from tests.pipeline.soak import COLUMNS, QUERIES, ring
 from windrow.testing import assert_same
 
-SECONDS = float(os.environ.get("WINDROW_SOAK_SECONDS", "40"))
+SECONDS = float(os.environ.get("WINDROW_SOAK_SECONDS", "30"))
 LONG = 240
 """From so many seconds on, caches are full and compilers are done in the second quarter: then the bounds are tight."""
 SHARE, MEGABYTES = (0.10, 50) if SECONDS >= LONG else (0.30, 100)
@@ -30,7 +30,6 @@ JOURNAL_FILES = 400
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured with /proc"),
-    pytest.mark.xdist_group("soak"),  # one soak, whatever the number of test processes
 ]
 
 

@@ -162,6 +162,7 @@ def test_bad_usage_is_two(home: Path, arguments: tuple[str, ...], reason: str) -
     assert reason in result.stderr and "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_bad_trigger_is_told_for_machines_too(home: Path) -> None:
     result = windrow_run(home, "--live", "--trigger", "every tuesday", "--json")
     assert result.returncode == 1

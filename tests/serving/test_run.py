@@ -90,10 +90,12 @@ def test_a_run_for_machines(home: Path) -> None:
     assert states
 
 
+@pytest.mark.slow
 def test_a_quiet_run_says_nothing(home: Path) -> None:
     assert command(home, "run", "script.cql", "--quiet", "--log", "quiet.log") == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_query_that_is_stopped_is_three(home: Path) -> None:
     code, stdout, _ = command(home, "run", "overflow.cql")
     assert code == 3
@@ -115,7 +117,9 @@ def test_the_same_command_goes_on_from_its_checkpoint(home: Path) -> None:
     assert (first["ended"], first["resumed"], sorted(second["resumed"])) == (False, [], ["busy", "load"])
 
 
-@pytest.mark.parametrize(("number", "wanted"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "wanted"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_live_run_is_stopped_by_a_signal(home: Path, number: signal.Signals, wanted: int) -> None:
     output = home / f"live{wanted}"
     with start(home, "run", "script.cql", "--live", "--output", str(output), "--checkpoint", f"c{wanted}") as process:
@@ -169,6 +173,7 @@ def test_the_demo_runs_twice(home: Path) -> None:
         assert "Try next:" in stdout
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs(home: Path) -> None:
     result = subprocess.run(
         [sys.executable, str(EXAMPLES / "tutorial.py"), str(home / "packets")],
