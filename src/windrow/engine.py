@@ -187,14 +187,14 @@ class Engine:
         return [("panes", f"none: {held}"), ("rows", ORDER_NOTE)]
 
     def _threshold(self, plan: PeriodicAggregate, terms: Sequence[Term]) -> Threshold | None:
-        """What HAVING says of a count or of a sum of integers, where the other groups need not be looked up at all."""
+        """What HAVING says of a count, or of a sum or extreme of integers, where other groups need no look at all."""
         threshold = threshold_of(plan)
         if threshold is None or plan.rows is not None:
             return None
         # A collection finds the groups of a window in its own entries: it cannot be asked for some of them only.
         if any(isinstance(part, Collected) for term in terms for part in term.aggregate.components):
             return None
-        return threshold if pa.types.is_int64(terms[threshold.aggregation].aggregate.type) else None
+        return threshold if pa.types.is_integer(terms[threshold.aggregation].aggregate.type) else None
 
     def _describe_search(self, part: Slice | None, plan: PeriodicAggregate, threshold: Threshold) -> str:
         """How the groups of a HAVING are found."""

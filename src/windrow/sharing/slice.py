@@ -100,6 +100,8 @@ class Slice:
     _begin: int = BEGINNING
     """Tuples up to here came, in part, before the slice: the others are not taken in either."""
     _forgotten: int = BEGINNING
+    asked: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Per component place: every v that a member compares it with in HAVING."""
     _untold: bool = False
     """Members have come or gone since the share group was told which windows will be looked up."""
 
@@ -163,6 +165,11 @@ class Slice:
             for place in {place for places in one.positions for place in places}:
                 users[place].append(one)
         self.group.expect([expected(members, grid) for members in users])
+        asked: dict[int, set[int]] = {}
+        for one in self.members:
+            if one.limited is not None and one.threshold is not None and one.threshold.constant is not None:
+                asked.setdefault(one.limited, set()).add(one.threshold.constant)
+        self.asked = {place: frozenset(constants) for place, constants in asked.items()}
 
     def explain(self, term: Term) -> Choice | None:
         """How the first component of a term is kept, and why; None if nobody has asked for it."""

@@ -22,7 +22,7 @@ from windrow.aggregates.count import Count, CountRows
 from windrow.aggregates.extremes import MaxText, MinText
 from windrow.errors import QueryError
 from windrow.kernels.jit import Codes, Ints, frozen
-from windrow.synopses.candidate_search import CandidateSearch, Limits
+from windrow.synopses.candidate_search import Limits
 from windrow.synopses.chooser import Choice
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.collections import collection
@@ -33,6 +33,7 @@ from windrow.synopses.open_panes import AssignedPanes, OpenPanes
 from windrow.synopses.partials import Partials
 from windrow.synopses.ranks import TextRanks
 from windrow.synopses.registry import chosen, reason
+from windrow.synopses.searches import Search, Searches
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
 from windrow.synopses.sparse import Sparse
 from windrow.synopses.workload import Expected
@@ -129,8 +130,7 @@ class ShareGroup:
         self._collections: dict[tuple[int, Store], Collection] = {}
         self.failures: dict[int, QueryError] = {}
         """By place: why a component could not take in some rows, so that its words are wrong since."""
-        # By number of a component: how the groups of a HAVING are found.
-        self._searches: dict[int, CandidateSearch] = {}
+        self._searches = Searches()
         self.add_components(components)
 
     # -- what is kept ---------------------------------------------------------------------------------------------
@@ -175,8 +175,7 @@ class ShareGroup:
         """Bytes allocated."""
         more = sum(one.nbytes for one in self._ranks.values())
         more += sum(one.nbytes for one in self._collections.values())
-        more += sum(one.filter.nbytes for one in self._searches.values() if one.filter is not None)
-        return self.dictionary.nbytes + self._open.nbytes + self._layout.nbytes + more
+        return self.dictionary.nbytes + self._open.nbytes + self._layout.nbytes + self._searches.nbytes + more
 
     def add_components(self, specs: Sequence[ComponentSpec]) -> list[int]:
         """The position of each component, which is added unless it is there; it knows only rows from now on."""
@@ -342,6 +341,7 @@ class ShareGroup:
             rows += int(dense.rows(self._open.count, self.groups).sum())
             if cells > THIN * rows:
                 self._layout = Sparse.of(dense, self._open.count, self.groups)
+                self._searches.clear()  # filters are over dense panes
         elif slots * stride > MAX_CELLS:
             raise MemoryError(f"{slots} open panes times {stride} groups are too many cells for the dense layout")
 
@@ -456,8 +456,7 @@ class ShareGroup:
             return
         live = np.flatnonzero(self._layout.rows(self._open.count, self.groups))
         if self.groups - len(live) > spare_dead:
-            for search in self._searches.values():
-                search.select(live, self.groups)
+            self._searches.select(live, self.groups)
             self.dictionary.compact(live)
             self._layout.select(live, self._open.count)
             for one in self._collections.values():
@@ -474,13 +473,16 @@ class ShareGroup:
         layout, groups = self._layout, self.groups
         starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
         first, last = layout.range_of(starts, ends)
+        answers: dict[int, tuple[Any, ...]] = {}
         if self.dictionary.key_types and limits is not None:
-            offsets, present = self._within(starts, ends, first, last, limits)
+            number = self._numbers[limits.place]
+            offsets, present, words = self._searches.within(layout, number, starts, ends, groups, limits)
+            if words is not None:
+                answers[number] = self._typed(self._specs[limits.place], words)
         elif self.dictionary.key_types:
             offsets, present = layout.present(first, last, groups)
         else:
             offsets, present = np.arange(len(first) + 1), np.zeros(len(first), np.int32)
-        answers: dict[int, tuple[Any, ...]] = {}
         windows: Windows | None = None
         for i in components:
             spec, number = self._specs[i], self._numbers[i]
@@ -495,19 +497,7 @@ class ShareGroup:
         chosen = [~i if self._numbers[i] == COLLECTED else self._numbers[i] for i in components]
         return Lookup(offsets, present, groups, tuple(answers[one] for one in chosen))
 
-    def _within(self, starts: Ints, ends: Ints, first: Ints, last: Ints, limits: Limits) -> tuple[Ints, Codes]:
-        """The groups within the limits: candidates of a substream filter, checked, where that pays; or a scan."""
-        layout, groups, number = self._layout, self.groups, self._numbers[limits.place]
-        if isinstance(layout, Dense) and layout.running(number):
-            search = self._searches.setdefault(number, CandidateSearch(rows=number == 0))
-            found = search.find(
-                layout.edges, lambda pane: layout.partials_of(number, pane, groups), groups, starts, ends, limits
-            )
-            if found is not None:
-                return layout.checked(number, first, last, groups, limits.low, limits.high, *found)
-        return layout.within(number, first, last, groups, limits.low, limits.high)
-
-    def search(self, place: int) -> CandidateSearch | None:
+    def search(self, place: int) -> Search | None:
         """How groups within limits of this component are found; None when nobody has asked yet."""
         return self._searches.get(self._numbers[place])
 
