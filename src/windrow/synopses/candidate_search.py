@@ -103,14 +103,13 @@ class CandidateSearch(ABC, Generic[Filter]):
         """Why such partials cannot go into a filter, or nothing."""
         return ""
 
-    def _price(self, partials: int) -> float:
-        """Nanoseconds for so many partials that enter."""
-        return PUSH * partials
-
-    @property
-    def _scan(self) -> float:
+    def _scan_price(self) -> float:
         """Nanoseconds per group and window of a scan."""
         return SCAN
+
+    def _push_price(self, limits: Limits) -> float:
+        """Nanoseconds per partial that enters."""
+        return PUSH
 
     # -- what they have in common ---------------------------------------------------------------------------------
 
@@ -121,7 +120,7 @@ class CandidateSearch(ABC, Generic[Filter]):
         if groups < FEWEST_GROUPS or self._unfit or not len(edges) or not len(ends):
             return None
         asked = self._thresholds(limits)
-        if asked is None or not self._pays(edges, cells, groups, ends, asked[0]):
+        if asked is None or not self._pays(edges, cells, groups, ends, asked[0], limits):
             return None
         if self.filter is None or not self._serves(self.filter, asked[0]):
             self.filter = self._build(asked[0], groups, limits)
@@ -134,15 +133,15 @@ class CandidateSearch(ABC, Generic[Filter]):
             self.filter.reserve(groups)
             self.filter.select(live)
 
-    def _pays(self, edges: Ints, cells: Cells, groups: int, ends: Ints, thresholds: Ints) -> bool:
+    def _pays(self, edges: Ints, cells: Cells, groups: int, ends: Ints, thresholds: Ints, limits: Limits) -> bool:
         built = self.filter is not None and self._serves(self.filter, thresholds)
         if built and int(np.min(ends)) < self._fed:
             return False  # elements that are newer than these windows are in the filter already
         newest = int(np.searchsorted(edges, np.max(ends), side="right"))
-        price = self._price(len(cells(newest - 1)[0])) if newest else 0.0
+        price = self._push_price(limits) * len(cells(newest - 1)[0]) if newest else 0.0
         fresh = newest - int(np.searchsorted(edges, self._seen, side="right"))
         self._seen = max(self._seen, int(edges[newest - 1])) if newest else self._seen
-        self._balance += (self._scan * groups - FIND * self._found) * len(ends) - max(fresh, 0) * price
+        self._balance += (self._scan_price() * groups - FIND * self._found) * len(ends) - max(fresh, 0) * price
         if built:
             if self._balance < 0.0:
                 self.filter, self._balance = None, 0.0

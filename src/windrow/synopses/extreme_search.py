@@ -16,6 +16,9 @@ from windrow.synopses.substream_index import Candidates
 
 MOST_THRESHOLDS = 32
 """Each takes two timestamps per group."""
+SCANS, PUSHES = 4, 1 / 8
+"""Measured: a scan combines rows, which takes so many times a subtraction; to move a timestamp takes such a part of
+what it takes to put a partial into CI-COUNT."""
 
 
 class ExtremeSearch(CandidateSearch[ExtremeFilter]):
@@ -47,6 +50,12 @@ class ExtremeSearch(CandidateSearch[ExtremeFilter]):
 
     def _look(self, built: ExtremeFilter, starts: Ints, thresholds: Ints, below: bool) -> Candidates:
         return built.beyond(starts, thresholds) if below == self.least else built.within(starts, thresholds)
+
+    def _scan_price(self) -> float:
+        return SCANS * super()._scan_price()
+
+    def _push_price(self, limits: Limits) -> float:
+        return PUSHES * (1 + len(limits.known)) * super()._push_price(limits)
 
     def _describe(self, built: ExtremeFilter) -> str:
         count = len(built.thresholds)
