@@ -102,6 +102,7 @@ class Dense(Layout):
         """A copy of the row count."""
         one = Tracked(component, Running.name, self._slots, self._stride)
         one.closed = self.counts.twin(component)
+        one.free = True
         one.open.data[:] = self.tracked[0].open.data
         self.tracked.append(one)
         return len(self.tracked) - 1
@@ -114,6 +115,16 @@ class Dense(Layout):
         if kept is not None and not kept.seen.windows:
             one.convert(choose(one.component, expected, one.row_bytes).name)
         one.closed.prepare(expected.lengths)
+
+    def force(self, number: int, synopsis: str | None) -> None:
+        """The panes move to it at once."""
+        one = self.tracked[number]
+        if synopsis is not None:
+            one.free = False
+            one.convert(synopsis)
+        elif not one.free:
+            one.free = True
+            one.convert(choose(one.component, one.expected, one.row_bytes).name)
 
     def reconsider(self) -> None:
         """Change a synopsis whose lookups would have cost less elsewhere; old lookups fade."""

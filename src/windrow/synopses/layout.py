@@ -50,6 +50,10 @@ class Layout(ABC):
         """These windows of a component will be looked up."""
 
     @abstractmethod
+    def force(self, number: int, synopsis: str | None) -> None:
+        """Keep a component in this synopsis from now on; None: the choice is free, as at the beginning."""
+
+    @abstractmethod
     def reconsider(self) -> None:
         """Change what would be better otherwise, after what was seen; answers stay the same."""
 

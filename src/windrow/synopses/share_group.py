@@ -32,7 +32,8 @@ from windrow.synopses.layout import Layout
 from windrow.synopses.open_panes import AssignedPanes, OpenPanes
 from windrow.synopses.partials import Partials
 from windrow.synopses.ranks import TextRanks
-from windrow.synopses.registry import chosen, reason
+from windrow.synopses.registry import chosen, may_choose, reason
+from windrow.synopses.running import Running
 from windrow.synopses.searches import Search, Searches
 from windrow.synopses.snapshot import numpy_of, pack, prefixed, unpack, within
 from windrow.synopses.sparse import Sparse
@@ -235,6 +236,16 @@ class ShareGroup:
         for number, windows in zip(self._numbers, expected, strict=True):
             if number > 0:
                 self._layout.expect(number, windows)
+
+    def force(self, synopses: Sequence[str | None]) -> None:
+        """By place: the synopsis to keep a component in; None leaves that to its spec, or to the chooser."""
+        for place, (spec, name) in enumerate(zip(self._specs, synopses, strict=True)):
+            if not may_choose(spec.component):
+                continue
+            if self._numbers[place] == 0 and name not in (None, Running.name) and isinstance(self._layout, Dense):
+                self._numbers[place] = self._layout.track_rows(spec.component)
+            if self._numbers[place] > 0:
+                self._layout.force(self._numbers[place], name or spec.synopsis)
 
     def explain(self, place: int) -> Choice:
         """How the component at this place is kept, and why."""
