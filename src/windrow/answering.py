@@ -20,7 +20,7 @@ from windrow.kernels.prefix import repeat_ticks
 from windrow.running import RunningQuery
 from windrow.sharing.slice import Member, Slice
 from windrow.synopses.candidate_search import Limits
-from windrow.synopses.share_group import Lookup
+from windrow.synopses.lookup import Lookup
 from windrow.windows.due import due_times, due_times_with_panes, first_due, last_due
 from windrow.windows.spec import MAX_TICK
 from windrow.windows.watermark import Watermark

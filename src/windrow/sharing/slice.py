@@ -25,7 +25,8 @@ from windrow.plan.threshold import Threshold
 from windrow.synopses.chooser import Choice
 from windrow.synopses.open_panes import AssignedPanes
 from windrow.synopses.registry import admits, may_choose
-from windrow.synopses.share_group import ComponentSpec, ShareGroup
+from windrow.synopses.share_group import ShareGroup
+from windrow.synopses.spec import ComponentSpec
 from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid, Progression, edges_of
 from windrow.windows.spec import MAX_TICK, RangeWindow
