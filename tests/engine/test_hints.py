@@ -10,7 +10,7 @@ import pytest
 
 import windrow
 from windrow.language.hints import SYNOPSES as NAMES
-from windrow.synopses import SYNOPSES
+from windrow.synopses import SYNOPSES, candidate_search
 from windrow.synopses import share_group as share_group_module
 from windrow.synopses.dense import Dense
 from windrow.synopses.share_group import ShareGroup
@@ -217,6 +217,33 @@ def test_a_hint_goes_before_the_synopsis_of_the_connection() -> None:
     db.push("s", table.slice(200))
     db.finish()
     assert_same(plain.answers(), Reference(plain.bound, {"s": table}).answers())
+
+
+def test_a_hint_takes_a_sum_away_from_its_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate_search, "FEWEST_GROUPS", 1)
+    monkeypatch.setattr(candidate_search, "PUSH", 1e-6)
+    monkeypatch.setattr(candidate_search, "FIND", 1e-6)
+    rng = np.random.default_rng(4)
+    keys = rng.integers(0, 20, 3000).astype(np.int32)
+    table = pa.table({"t": np.sort(rng.integers(0, 400, 3000)), "k": keys, "v": rng.integers(0, 1 << 40, 3000)})
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, k INT, v BIGINT) TIME t")
+    having = "HAVING SUM(v) > 1000000000000"
+    query = db.query(f"SELECT k, SUM(v) AS v FROM s [RANGE 60 SLIDE 5] GROUP BY k {having}")
+    hinting = "SELECT /*+ SYNOPSIS(interval) */ k, SUM(v) AS v FROM s [RANGE 30 SLIDE 5] GROUP BY k"
+    found = []
+    for i, batch in enumerate(table.slice(start, 60) for start in range(0, 3000, 60)):
+        if i == 20:
+            found.append("CI-SUM" in query.explain())
+            db.query(hinting, name="hinting")
+        if i == 35:
+            found.append("CI-SUM" in query.explain())
+            db.drop("hinting")
+        db.push("s", batch)
+    found.append("CI-SUM" in query.explain())
+    assert found == [True, False, True]
+    db.finish()
+    assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
 
 
 @pytest.mark.parametrize("drop", [False, True])

@@ -52,10 +52,13 @@ class Searches:
         return layout.within(number, first, last, groups, limits.low, limits.high)
 
     def _of(self, layout: Dense, number: int) -> Search | None:
+        """The search of a component; none for a sum that a hint keeps in another synopsis than running."""
+        component = layout.tracked[number].component
+        extreme = isinstance(component, Extreme)
+        if not extreme and not layout.running(number):
+            self._by_number.pop(number, None)
+            return None
         if number not in self._by_number:
-            component = layout.tracked[number].component
-            if isinstance(component, Extreme):
-                self._by_number[number] = ExtremeSearch(least=isinstance(component, Min))
-            elif layout.running(number):
-                self._by_number[number] = SumSearch(rows=number == 0)
-        return self._by_number.get(number)
+            made = ExtremeSearch(least=isinstance(component, Min)) if extreme else SumSearch(rows=number == 0)
+            self._by_number[number] = made
+        return self._by_number[number]
