@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.shared_aggregates.measure import Best, Panel, draw, table, verdict
 from windrow.kernels.within import list_within
-from windrow.synopses.candidate_search import LEVELS_PER_SIZE
 from windrow.synopses.substream_filter import SubstreamFilter
+from windrow.synopses.sum_search import LEVELS_PER_SIZE
 
 PANES = 24
 LOOKUPS = 50

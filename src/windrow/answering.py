@@ -20,7 +20,7 @@ from windrow.kernels.prefix import repeat_ticks
 from windrow.running import RunningQuery
 from windrow.sharing.slice import Member, Slice
 from windrow.synopses.candidate_search import Limits
-from windrow.synopses.share_group import Lookup
+from windrow.synopses.lookup import Lookup
 from windrow.windows.due import due_times, due_times_with_panes, first_due, last_due
 from windrow.windows.spec import MAX_TICK
 from windrow.windows.watermark import Watermark
@@ -111,7 +111,7 @@ def answer_due(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError
     return failed
 
 
-def _limits(due: Sequence[Due]) -> Limits | None:
+def _limits(part: Slice, due: Sequence[Due]) -> Limits | None:
     """What HAVING says of one component, per window; the queries are alike in having such a part, or not."""
     place = due[0].query.member.limited
     if place is None:
@@ -119,7 +119,7 @@ def _limits(due: Sequence[Due]) -> Limits | None:
     bounds = [(one.query.member.threshold, len(one.taus)) for one in due]
     low = np.concatenate([np.full(count, one.low, np.int64) for one, count in bounds if one is not None])
     high = np.concatenate([np.full(count, one.high, np.int64) for one, count in bounds if one is not None])
-    return Limits(place, low, high)
+    return Limits(place, low, high, part.asked.get(place, frozenset()))
 
 
 def _look_up(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
@@ -130,7 +130,7 @@ def _look_up(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
     ends = np.concatenate([one.taus - one.query.member.window.offset for one in due])
     starts = np.concatenate([np.maximum(one.taus - one.query.reach, one.query.member.since) for one in due])
     try:
-        found, every = looked_up(part, due[0].query.member, starts, ends, _limits(due))
+        found, every = looked_up(part, due[0].query.member, starts, ends, _limits(part, due))
     except QueryError as error:
         if len(due) == 1:
             return {due[0].query: error}

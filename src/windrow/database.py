@@ -29,6 +29,7 @@ from windrow.language.arguments import expect_text, expect_whole_number
 from windrow.language.binder import bind
 from windrow.language.bound import BoundQuery
 from windrow.language.catalog import Catalog, Relation, Stream, relation_from_node, stream_from_node, stream_from_schema
+from windrow.language.hints import hinted
 from windrow.language.parse import parse
 from windrow.language.positions import position
 from windrow.language.user_functions import user_function
@@ -159,16 +160,20 @@ class Database:
             if hasattr(schema, "isStreaming"):
                 self._frames[name.lower()] = schema
 
-    def query(self, text: str, *, name: str | None = None) -> Query:
-        """Register a persistent query; it is answered from the next due time on."""
+    def query(self, text: str, *, name: str | None = None, synopsis: str | None = None) -> Query:
+        """Register a persistent query; it is answered from the next due time on.
+
+        `synopsis` is the hint `SELECT /*+ SYNOPSIS(…) */ …`, and becomes part of the text.
+        """
         expect_text(text, "the text of a query")
+        statement = text if synopsis is None else hinted(text, expect_text(synopsis, "the synopsis of a query"))
         with self._turn:
             if name is None:
                 number = len(self._queries) + 1
                 while self._get(f"query_{number}") is not None:
                     number += 1
                 name = f"query_{number}"
-            return self._add_query(name, text)
+            return self._add_query(name, statement)
 
     def ask(self, text: str) -> pa.Table:
         """Answer a one-time query now, from what the registered queries keep: `_time` and the select list.

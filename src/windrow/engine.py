@@ -17,11 +17,12 @@ from windrow.aggregates.collected import Collected
 from windrow.aggregates.sketched import error_of
 from windrow.answering import answer_slice
 from windrow.asking import ask_panes, ask_rows
-from windrow.errors import InputError, QueryError, StateError, UnsupportedError
+from windrow.errors import BindError, InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
 from windrow.input import conform, timestamps
 from windrow.job import Job, job_of
 from windrow.language.catalog import Stream
+from windrow.language.hints import Hint
 from windrow.language.positions import position
 from windrow.language.units import duration_text
 from windrow.numbering.numbering import Numbering
@@ -35,9 +36,10 @@ from windrow.sharing.slice import BEGINNING, Member, Slice, Term, expected
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes
 from windrow.snapshots import restore_streams, snapshot_streams
-from windrow.synopses.chooser import Choice
+from windrow.synopses.chooser import Choice, forced
 from windrow.synopses.partials import Partials
-from windrow.synopses.registry import check, chosen, reason
+from windrow.synopses.registry import check, chosen, may_choose, reason
+from windrow.synopses.sparse import Sparse
 from windrow.windows.grid import Grid, edges_of
 from windrow.windows.watermark import Watermark
 
@@ -75,11 +77,12 @@ class Engine:
         """Register a query; it shares the panes that exist already and starts at the next due time."""
         running = self.streams[plan.stream.name.lower()]
         rows = AnswerRows.of(plan, self._compiler)
-        terms = tuple(self._term(one) for one in plan.aggregations)
+        terms = tuple(self._term(one, plan.hint) for one in plan.aggregations)
+        self._check_hint(running, plan, terms)
         predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
         keys = tuple(self._compiler.compile(one) for one in plan.keys)
         part = Slice(predicate, keys, self.synopsis)
-        member = Member(plan.window, plan.slide, terms, threshold=self._threshold(plan, terms))
+        member = Member(plan.window, plan.slide, terms, threshold=self._threshold(plan, terms), hint=plan.hint)
         mark = running.watermark
         started = BEGINNING if mark.value is None else mark.value
         query = RunningQuery(name, plan, rows, member, part, started)
@@ -129,15 +132,33 @@ class Engine:
         if not query.slice.members:
             running.forget_slice(query.slice)
 
-    def _term(self, one: Aggregation) -> Term:
+    def _check_hint(self, running: RunningStream, plan: PeriodicAggregate, terms: Sequence[Term]) -> None:
+        """Refuse a hint where nothing is summarised, or where another query has another one for the same state."""
+        hint, part = plan.hint, _slice_of(running, plan)
+        if hint is None:
+            return
+        if plan.rows is not None and plan.rows.partition_by:
+            reason = f"{hint}: a window with PARTITION BY keeps rows and no synopsis; leave the hint out"
+            raise BindError(reason, line=hint.line, column=hint.column)
+        for one, term in zip(plan.aggregations, terms, strict=True):
+            other = None if part is None else part.hinting(term)
+            if other is not None and other.hint is not None and other.hint.synopsis != hint.synopsis:
+                name = running.name_of(other)
+                reason = f"{hint}: query {name} shares the panes of {one.text} and has the hint {other.hint}"
+                advice = f"; give both the same, or drop {name}"
+                raise BindError(reason + advice, line=hint.line, column=hint.column)
+
+    def _term(self, one: Aggregation, hint: Hint | None = None) -> Term:
         program = None if one.value is None else self._compiler.compile(one.value)
         try:
             made = aggregate(one.name, None if program is None else program.type, one.parameters, one.user)
             for component in made.components:
-                check(component, self.synopsis)
+                check(component, self.synopsis if hint is None else hint.synopsis)
             return Term(made, program)
         except ValueError as error:
             line, column = position(one.value) if one.value is not None else (None, None)
+            if hint is not None:
+                line, column = hint.line, hint.column
             raise UnsupportedError(f"{one.text}: {error}", line=line, column=column) from None
 
     def describe(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
@@ -145,10 +166,7 @@ class Engine:
         running = self.streams[plan.stream.name.lower()]
         if plan.rows is not None and plan.rows.partition_by:
             return self._describe_partitions(plan)
-        slices = running.slices
-        if plan.rows is not None:
-            slices = {} if running.numbering is None else running.numbering.slices
-        part = slices.get(plan.share_key)
+        part = _slice_of(running, plan)
         own = edges_of(plan.window.length, plan.slide, plan.window.offset)
         grid = part.group.grid if part is not None and part.group is not None else Grid.of(own)
         panes = grid.describe()
@@ -161,16 +179,11 @@ class Engine:
         if plan.rows is not None:
             notes.append(("rows", ROWS_NOTE.format(reach=plan.window.reach)))
         for one in plan.aggregations:
-            term = self._term(one)
-            component = term.aggregate.components[0]
-            known = part.explain(term) if part is not None else None
-            if known is None:
-                windows = expected([Member(plan.window, plan.slide, (term,))], grid)
-                known = Choice(chosen(component, self.synopsis, windows), reason(component, self.synopsis, windows))
+            known = self._choice(running, part, plan, self._term(one, plan.hint), grid)
             error = error_of(one.name, one.parameters)
             bound = "" if error is None else f"; error: {error}"
             notes.append((one.text, f"{known.name} synopsis; {known.reason}{bound}"))
-        threshold = self._threshold(plan, tuple(self._term(one) for one in plan.aggregations))
+        threshold = self._threshold(plan, tuple(self._term(one, plan.hint) for one in plan.aggregations))
         if threshold is not None:
             notes.append((f"HAVING {threshold.text}", self._describe_search(part, plan, threshold)))
         if part is not None:
@@ -180,6 +193,25 @@ class Engine:
             notes.append(("shared", f"{count} these panes (rule SS1): {shown}"))
         return notes
 
+    def _choice(
+        self, running: RunningStream, part: Slice | None, plan: PeriodicAggregate, term: Term, grid: Grid
+    ) -> Choice:
+        """How an aggregate is kept, or would be, and why."""
+        component = term.aggregate.components[0]
+        known = None if part is None else part.explain(term)
+        if known is None:
+            windows = expected([Member(plan.window, plan.slide, (term,))], grid)
+            known = Choice(chosen(component, self.synopsis, windows), reason(component, self.synopsis, windows))
+        hint, whose = plan.hint, ""
+        other = None if part is None else part.hinting(term)
+        if hint is None and other is not None:
+            hint, whose = other.hint, f" of query {running.name_of(other)}"
+        if hint is None or not may_choose(component):
+            return known
+        if known.name == Sparse.name:
+            return Choice(known.name, f"{known.reason}; the hint {hint}{whose} has nothing to choose there")
+        return forced(hint.synopsis, f"the hint {hint}{whose}")
+
     def _describe_partitions(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
         assert plan.rows is not None
         keys = ", ".join(plan.rows.partition_by)
@@ -187,14 +219,14 @@ class Engine:
         return [("panes", f"none: {held}"), ("rows", ORDER_NOTE)]
 
     def _threshold(self, plan: PeriodicAggregate, terms: Sequence[Term]) -> Threshold | None:
-        """What HAVING says of a count or of a sum of integers, where the other groups need not be looked up at all."""
+        """What HAVING says of a count, or of a sum or extreme of integers, where other groups need no look at all."""
         threshold = threshold_of(plan)
         if threshold is None or plan.rows is not None:
             return None
         # A collection finds the groups of a window in its own entries: it cannot be asked for some of them only.
         if any(isinstance(part, Collected) for term in terms for part in term.aggregate.components):
             return None
-        return threshold if pa.types.is_int64(terms[threshold.aggregation].aggregate.type) else None
+        return threshold if pa.types.is_integer(terms[threshold.aggregation].aggregate.type) else None
 
     def _describe_search(self, part: Slice | None, plan: PeriodicAggregate, threshold: Threshold) -> str:
         """How the groups of a HAVING are found."""
@@ -373,6 +405,9 @@ class Engine:
 
     def ask(self, plan: PeriodicAggregate) -> pa.Table:
         """Answer a one-time query from what the registered ones keep, as of the newest window update."""
+        if plan.hint is not None:
+            reason = f"{plan.hint}: a one-time query takes what the registered ones keep; leave the hint out"
+            raise BindError(reason, line=plan.hint.line, column=plan.hint.column)
         running = self.streams[plan.stream.name.lower()]
         rows = AnswerRows.of(plan, self._compiler)
         terms = tuple(self._term(one) for one in plan.aggregations)
@@ -404,6 +439,14 @@ class Engine:
         Raises CheckpointError, with nothing changed, when others are registered or the snapshot is damaged.
         """
         restore_streams(self.streams, self.synopsis, meta, blobs)
+
+
+def _slice_of(running: RunningStream, plan: PeriodicAggregate) -> Slice | None:
+    """The slice that a query shares, or would share; None when there is none yet."""
+    slices = running.slices
+    if plan.rows is not None:
+        slices = {} if running.numbering is None else running.numbering.slices
+    return slices.get(plan.share_key)
 
 
 def _raise(failed: list[QueryError]) -> None:

@@ -149,6 +149,10 @@ class RunningStream:
         """The queries that share a slice."""
         return [query for query in self.queries.values() if query.slice is part]
 
+    def name_of(self, member: Member) -> str:
+        """The query whose share of a slice this is."""
+        return next(query.name for query in self.queries.values() if query.member is member)
+
     def forget_slice(self, part: Slice) -> None:
         """Nobody uses this slice any more; with the last ROWS query the numbers of tuples go too."""
         self.slices = {key: one for key, one in self.slices.items() if one is not part}

@@ -190,6 +190,7 @@ def _built(running: RunningStream, record: Mapping[str, Any], blobs: Mapping[str
             query.member.terms,
             origin=one["origin"],
             threshold=query.member.threshold,
+            hint=query.member.hint,
         )
         part = _blank(query.slice) if one["axis"] == _CONTENTS else parts[one["axis"]][one["slice"]]
         part.add(member, None)

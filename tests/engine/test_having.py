@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import windrow
 from tests.random_queries import TICKS, tables, windows
 from windrow.plan.threshold import GREATEST, LEAST, threshold_of
-from windrow.synopses import candidate_search, share_group
+from windrow.synopses import candidate_search, extreme_search, share_group
+from windrow.synopses.sum_search import SumSearch
 from windrow.testing import Reference, assert_same, cut
 
 HAVINGS = [
@@ -34,6 +35,20 @@ HAVINGS = [
     "SUM(x) > 1",
     "COUNT(DISTINCT s) > 1",
     "COUNT(*) > 1 OR SUM(a) > 3",
+    "MAX(a) > 1",
+    "MAX(a) < 1",
+    "MIN(a) < 0",
+    "MIN(a) > 0",
+    "MAX(b) > 0",
+    "MAX(b) <= 0 AND f",
+    "MIN(b) <= -9223372036854775807",
+    "MIN(b) >= 1",
+    "0 > MAX(b)",
+    "MAX(b) = 0",
+    "MIN(a) = 1",
+    "MAX(x) > 1",
+    "MIN(x) < 1 AND MIN(b) < 5",
+    "MAX(b) > 0 AND MIN(b) < 0",
 ]
 
 
@@ -108,13 +123,25 @@ def trades(keys: int, rows: int, seed: int) -> pa.Table:
     return pa.table({"t": ticks, "k": popular, "v": rng.integers(0, 50, rows).astype(np.int32)})
 
 
+FORMS = [
+    "COUNT(*) > 4",
+    "COUNT(*) > 9",
+    "SUM(v) > 300",
+    "COUNT(*) < 2",
+    "MAX(v) > 45",
+    "MAX(v) < 9",
+    "MIN(v) < 2",
+    "MIN(v) > 30",
+]
+
+
 def many(keys: int) -> tuple[windrow.Database, list[windrow.Query]]:
     db = windrow.connect()
     db.execute("CREATE STREAM trades (t BIGINT, k INT, v INT) TIME t")
     queries = [
         db.query(f"SELECT k, SUM(v) AS v FROM trades [RANGE {length} SLIDE 50] GROUP BY k HAVING {having}")
         for length in (100, 400, 1000)
-        for having in ("COUNT(*) > 4", "COUNT(*) > 9", "SUM(v) > 300", "COUNT(*) < 2")
+        for having in FORMS
     ]
     return db, queries
 
@@ -134,6 +161,8 @@ def test_a_filter_is_built_used_and_rebuilt_from_the_panes(monkeypatch: pytest.M
     assert counts is not None and counts.filter is not None and counts.served > 50
     assert "by a substream filter (CI-COUNT, p = 2)" in queries[0].explain()
     assert "by a substream filter (CI-SUM, p = 2)" in queries[2].explain()
+    for place, what in ((4, "MAX"), (5, "MAX"), (6, "MIN"), (7, "MIN")):
+        assert f"by a substream filter ({what}, 2 thresholds)" in queries[place].explain()
     before = group.nbytes
     counts.filter = None
     assert group.nbytes < before  # the filter counts as state
@@ -144,6 +173,7 @@ def test_a_filter_is_built_used_and_rebuilt_from_the_panes(monkeypatch: pytest.M
             one.push("trades", batch)
         one.finish()
     assert "by a substream filter (CI-COUNT, p = 2)" in same[0].explain()  # built anew, from the restored panes
+    assert "by a substream filter (MAX, 2 thresholds)" in same[4].explain()
     for ours, theirs in zip(queries, same, strict=True):
         late = theirs.answers()
         early = ours.answers().slice(ours.answers().num_rows - late.num_rows)
@@ -169,7 +199,7 @@ def test_groups_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_filter_is_given_up_when_it_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate_search, "FEWEST_GROUPS", 10)
-    search = candidate_search.CandidateSearch(rows=True)
+    search = SumSearch(rows=True)
     gids = np.arange(100, dtype=np.int32)
 
     def cells(pane: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,6 +215,79 @@ def test_the_filter_is_given_up_when_it_does_not_pay(monkeypatch: pytest.MonkeyP
     assert ask(5, 1)
     assert not [ask(edge, 1) for edge in range(6, 30)][-1]
     assert search.filter is None
+
+
+def test_a_threshold_that_comes_later_is_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate_search, "FEWEST_GROUPS", 100)
+    monkeypatch.setattr(candidate_search, "PUSH", 0.01)
+    monkeypatch.setattr(candidate_search, "FIND", 0.01)
+    table = trades(600, 30_000, seed=6)
+    db = windrow.connect()
+    db.execute("CREATE STREAM trades (t BIGINT, k INT, v INT) TIME t")
+    text = "SELECT k, MAX(v) AS m FROM trades [RANGE 400 SLIDE 50] GROUP BY k HAVING "
+    queries = [
+        db.query(text + "MAX(v) > 45"),
+        db.query("SELECT k, MAX(v) AS m FROM trades [RANGE 800 SLIDE 50] GROUP BY k"),
+    ]
+    batches = [table.filter(pa.array((table["t"].to_numpy() // 50) == i)) for i in range(40)]
+    for i, batch in enumerate(batches):
+        db.push("trades", batch)
+        if i == 19:
+            assert "(MAX, 1 threshold)" in queries[0].explain()
+            queries.append(db.query(text + "MAX(v) < 20"))
+        if i == 29:
+            assert "(MAX, 2 thresholds)" in queries[2].explain()
+            db.drop(queries[0].name)
+            queries.append(db.query(text + "MAX(v) > 47"))
+    assert "(MAX, 2 thresholds)" in queries[3].explain()  # 20 and 47: that of the dropped query is gone
+    db.finish()
+    for query in queries:
+        theirs = Reference(query.bound, {"trades": table}).answers()
+        ours = query.answers()
+        assert ours.num_rows > 100
+        first, last = ours["_time"][0].as_py(), ours["_time"][-1].as_py()
+        time = theirs["_time"]
+        assert_same(ours, theirs.filter(pc.and_(pc.greater_equal(time, first), pc.less_equal(time, last))))
+
+
+def test_groups_of_nulls_have_no_extreme(chosen: str) -> None:
+    least, greatest = -(1 << 63), (1 << 63) - 1
+    values = [None, None, least, None, greatest, None, 3, None, None, 5, least, greatest]
+    keys = [1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 5, 5]
+    table = pa.table({"t": np.arange(12), "k": pa.array(keys, pa.int32()), "v": pa.array(values, pa.int64())})
+    db = windrow.connect()
+    db.execute("CREATE STREAM trades (t BIGINT, k INT, v BIGINT) TIME t")
+    comparisons = [
+        f"{sign} {v}" for sign in ("<", ">", "<=", ">=", "=") for v in (least + 1, 0, 4, greatest - 1, greatest)
+    ]
+    queries = [
+        db.query(f"SELECT k FROM trades [RANGE {length} SLIDE 1] GROUP BY k HAVING {what}(v) {comparison}")
+        for length in (2, 5)
+        for what in ("MIN", "MAX")
+        for comparison in comparisons
+    ]
+    for i in range(12):
+        db.push("trades", table.slice(i, 1))
+    db.finish()
+    for query in queries:
+        assert_same(query.answers(), Reference(query.bound, {"trades": table}).answers())
+
+
+def test_too_many_thresholds_are_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate_search, "FEWEST_GROUPS", 1)
+    monkeypatch.setattr(candidate_search, "PUSH", 1e-6)
+    monkeypatch.setattr(extreme_search, "MOST_THRESHOLDS", 3)
+    table = trades(50, 3000, seed=1)
+    db = windrow.connect()
+    db.execute("CREATE STREAM trades (t BIGINT, k INT, v INT) TIME t")
+    text = "SELECT k FROM trades [RANGE 100 SLIDE 50] GROUP BY k HAVING MIN(v) > "
+    queries = [db.query(f"{text}{v}") for v in range(4)]
+    for start in range(0, 3000, 500):
+        db.push("trades", table.slice(start, 500))
+    assert "there are more than 3 different thresholds" in queries[0].explain()
+    db.finish()
+    for query in queries:
+        assert_same(query.answers(), Reference(query.bound, {"trades": table}).answers())
 
 
 def test_negative_sums_are_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,11 +322,22 @@ def test_negative_sums_are_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
         ("SUM(v) + 1 > 5", None),
         ("COUNT(DISTINCT v) > 5", None),
         ("SUM(v) > 9223372036854775807", None),
+        ("MAX(v) > 5", (6, GREATEST)),
+        ("5 > MIN(v)", (LEAST, 4)),
+        ("MAX(v) = 5 AND k > 0", (5, 5)),
+        ("MAX(v) < 7 AND COUNT(*) > 1", (2, GREATEST)),
+        ("MAX(x) > 5", None),
+        ("MAX(x) > 5 AND MIN(v) >= 2", (2, GREATEST)),
+        ("SUM(x) > 5 AND COUNT(*) >= 2", (2, GREATEST)),
+        ("MAX(t) > 5", (6, GREATEST)),
+        ("MAX(v) > 2.5", None),
+        ("MAX(v) < MIN(v)", None),
+        ("MAX(v) < -9223372036854775808", None),
     ],
 )
 def test_what_is_recognised(having: str, expected: tuple[int, int] | None) -> None:
     db = windrow.connect()
-    db.execute("CREATE STREAM s (t BIGINT, k INT, v INT) TIME t")
+    db.execute("CREATE STREAM s (t BIGINT, k INT, v INT, x DOUBLE) TIME t")
     query = db.query(f"SELECT k FROM s [RANGE 10 SLIDE 5] GROUP BY k HAVING {having}")
     found = threshold_of(query.running.plan)
     assert (None if found is None else (found.low, found.high)) == expected

@@ -257,3 +257,29 @@ def test_space_is_bounded_when_panes_expire(name: str, component: Component) -> 
         sizes.append(kept.nbytes)
     assert max(sizes[1000:]) <= max(sizes[:1000])
     assert len(kept) == 10
+
+
+@pytest.mark.parametrize("name", SYNOPSES)
+@pytest.mark.parametrize("component", [Min(), Max(), Count()], ids=lambda one: one.name)
+def test_few_groups_of_many_get_the_same_answers(name: str, component: Component) -> None:
+    if name == Running.name and not isinstance(component, Subtractable):
+        return
+    rng = np.random.default_rng(3)
+    panes, groups = 70, 300
+    made = synopsis(component, name, groups)
+    made.prepare([9, 20, 40])
+    for edge in range(0, panes, 10):
+        made.update(np.arange(edge, edge + 10), rng.integers(-1000, 1000, (1, 10, groups)))
+    made.expire(4)
+    starts = rng.integers(3, panes - 2, 60)
+    ends = np.minimum(starts + rng.choice([0, 1, 9, 20, 21, 40], 60), panes - 1)
+    whole = made.lookup(starts, ends)
+    sizes = rng.choice([0, 1, 5, 37, 38, 299], 60)
+    chosen = [np.sort(rng.permutation(groups)[:size]) for size in sizes]
+    for few in (slice(0, 60), np.flatnonzero(sizes < 10)):
+        picked = np.arange(60)[few]
+        present = np.concatenate([chosen[i] for i in picked]).astype(np.int32)
+        offsets = np.concatenate([[0], np.cumsum(sizes[picked])])
+        out = np.empty((1, len(present)), np.int64)
+        made.answer(*made.range_of(starts[picked], ends[picked]), groups, offsets, present, out)
+        assert out[0].tolist() == np.concatenate([whole[0, i, chosen[i]] for i in picked]).tolist()

@@ -134,6 +134,19 @@ def test_extremes_are_exact(drawn: list[tuple[int, int]], values: list[int], lea
             assert within.keys.tolist() == under and within.sure.all()
 
 
+@pytest.mark.parametrize("least", [False, True])
+def test_extremes_of_the_extreme_integers(least: bool) -> None:
+    smallest, greatest = -(1 << 63), (1 << 63) - 1
+    values = np.array([smallest, smallest + 1, -1, 0, 1, greatest - 1, greatest])
+    thresholds = [smallest + 1, 0, greatest - 1]
+    filtered = ExtremeFilter(thresholds, least)
+    filtered.update(np.arange(len(values)), np.ones(len(values)), values)
+    for v in thresholds:
+        more, less = np.flatnonzero(values > v).tolist(), np.flatnonzero(values < v).tolist()
+        assert filtered.beyond([0], [v]).keys.tolist() == (less if least else more)
+        assert filtered.within([0], [v]).keys.tolist() == (more if least else less)
+
+
 @pytest.mark.parametrize("keys", [1, 8, 9, 64, 65, 513, 5000])
 def test_the_search_tree_finds_what_a_scan_finds(keys: int) -> None:
     rng = np.random.default_rng(keys)

@@ -11,6 +11,8 @@ import numpy as np
 from windrow.kernels.jit import Codes, Ints, kernel
 
 ADD, MIN, MAX, ADD_FLOATS, MOMENTS, AFFINE = range(6)
+POINT = 8
+"""Combining one number of a row costs as much as so many when the whole row is combined, which is done in vectors."""
 
 
 @kernel
@@ -178,7 +180,10 @@ def combine_covers(
     present: Codes,
     out: Ints,
 ) -> None:
-    """Window i combines the rows cover[bounds[i]:bounds[i+1]] of the store, from left to right."""
+    """Window i combines the rows cover[bounds[i]:bounds[i+1]] of the store, from left to right.
+
+    When few groups are wanted of a plain component, only these are combined.
+    """
     plain = op in (MIN, MAX) or (op == ADD and store.shape[1] == 1)
     if groups == 1 and (plain or op == ADD_FLOATS):
         combine_single(op, store, bounds, cover, identity, offsets, out)
@@ -194,6 +199,13 @@ def combine_covers(
             continue
         if end - begin == 1:
             emit_row(store[cover[begin]], groups, at, rows, present, out)
+            continue
+        if plain and POINT * rows < groups:
+            for k in range(at, at + rows):
+                value = identity[0]
+                for c in range(begin, end):
+                    value = plain_combine(op, value, store[cover[c], 0, present[k]])
+                out[0, k] = value
             continue
         if end == begin:
             for w in range(words):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windrow.language.catalog import Column, Relation, Stream
+from windrow.language.hints import Hint
 from windrow.windows.spec import Window
 
 SOURCE_ID = "source"
@@ -49,6 +50,7 @@ class BoundQuery:
     rows_slide: int | None = None
     operator: str | None = None
     output_window: Window | None = None
+    hint: Hint | None = None
 
     @property
     def periodic(self) -> bool:

@@ -17,8 +17,11 @@ class CQL(DuckDB):
     class Tokenizer(DuckDB.Tokenizer):
         # Without this sqlglot swallows everything behind EXPLAIN as one opaque command.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            word: token for word, token in DuckDB.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"
+            **{word: token for word, token in DuckDB.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"},
+            DuckDB.Tokenizer.HINT_START: TokenType.HINT,
         }
+        # Behind the last two it is refused; else it would be a comment there that somebody takes for a hint.
+        TOKENS_PRECEDING_HINT: ClassVar[set[TokenType]] = {TokenType.SELECT, TokenType.DISTINCT, TokenType.HINT}
 
     Parser = CQLParser
     Generator = CQLGenerator

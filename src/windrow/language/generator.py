@@ -14,6 +14,8 @@ from windrow.language import nodes
 class CQLGenerator(DuckDBGenerator):
     """sqlglot's DuckDB generator plus the nodes that CQL adds."""
 
+    QUERY_HINTS = True
+
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **DuckDBGenerator.TRANSFORMS,
         exp.PercentileCont: lambda self, e: self.func("PERCENTILE_CONT", e.this),

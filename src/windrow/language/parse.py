@@ -161,7 +161,7 @@ def _tokens(text: str) -> list[Token]:
         if depth > MAX_NESTING:
             line, column = line_and_column(text, token.start)
             raise SyntaxError(_TOO_DEEP, line=line, column=column)
-        if len(token.text) > MAX_WORD and token.token_type != TokenType.STRING:
+        if len(token.text) > MAX_WORD and token.token_type not in (TokenType.STRING, TokenType.HINT):
             line, column = line_and_column(text, token.start)
             reason = f"the name or number has {len(token.text):,} characters; at most {MAX_WORD} are taken"
             raise SyntaxError(reason, line=line, column=column)

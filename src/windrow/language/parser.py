@@ -316,6 +316,14 @@ class CQLParser(StrictParser):
     def _parse_wrapped_select(self, table: bool = False) -> exp.Expr | None:
         return self._parse_stream_operator() or super()._parse_wrapped_select(table=table)
 
+    def _parse_hint(self) -> exp.Hint | None:
+        """`/*+ SYNOPSIS(interval) */`; which hints there are, the binder knows."""
+        token = self._curr
+        if not self._match(TokenType.HINT):
+            return None
+        body = exp.Var(this=" ".join(token.text[len("/*+") : -len("*/")].split()))
+        return self.expression(exp.Hint(expressions=[body])).update_positions(token)
+
     # ---- small helpers --------------------------------------------------------------------------------------------
 
     def _word(self, ahead: int = 0) -> str:

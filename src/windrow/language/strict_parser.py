@@ -118,6 +118,8 @@ class StrictParser(DuckDBParser):
         self.errors.append(error)
 
     def _in_words(self, message: str, found: str) -> str:
+        if found.startswith("/*+"):
+            return "Expected one hint right behind SELECT: SELECT /*+ SYNOPSIS(interval) */ …"
         word = " ".join(found.upper().split())
         if word in _INSTEAD and message.startswith(_REPLACEABLE):
             hint = _INSTEAD[word]
@@ -153,7 +155,7 @@ class StrictParser(DuckDBParser):
 
     _parse_with = _parse_into = _parse_connect = _parse_lateral = _parse_version = _parse_nothing
     _parse_table_sample = _parse_pivots = _parse_derived_table_values = _parse_stream = _parse_nothing
-    _parse_historical_data = _parse_table_hints = _parse_unnest = _parse_hint = _parse_nothing
+    _parse_historical_data = _parse_table_hints = _parse_unnest = _parse_nothing
 
     def _parse_pipe_syntax_query(self, query: Any) -> Any:
         self.raise_error("|> is not part of the language; write SELECT … FROM … WHERE …")

@@ -16,6 +16,7 @@ from windrow.language import types
 from windrow.language.aggregates import AggregateCall, aggregate_call, is_aggregate
 from windrow.language.bound import SOURCE_ID, BoundQuery
 from windrow.language.catalog import Column, Stream
+from windrow.language.hints import Hint
 from windrow.language.positions import position
 from windrow.language.user_functions import UserFunction
 from windrow.plan import nodes
@@ -80,6 +81,8 @@ class PeriodicAggregate:
     offset: int
     rows: RowsWindow | None = None
     """The window as it is written, if it counts tuples."""
+    hint: Hint | None = None
+    """The synopsis that the query asks for."""
 
     @property
     def columns_read(self) -> frozenset[str]:
@@ -164,6 +167,7 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output, *, one_time: bool 
         top.limit if top is not None else None,
         top.offset if top is not None else 0,
         rows,
+        query.hint,
     )
 
 

@@ -20,10 +20,13 @@ from windrow.aggregates import Aggregate
 from windrow.aggregates.collected import Collected
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
+from windrow.language.hints import Hint
 from windrow.plan.threshold import Threshold
 from windrow.synopses.chooser import Choice
 from windrow.synopses.open_panes import AssignedPanes
-from windrow.synopses.share_group import ComponentSpec, ShareGroup
+from windrow.synopses.registry import admits, may_choose
+from windrow.synopses.share_group import ShareGroup
+from windrow.synopses.spec import ComponentSpec
 from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid, Progression, edges_of
 from windrow.windows.spec import MAX_TICK, RangeWindow
@@ -56,6 +59,8 @@ class Member:
     """Its windows are due at origin + k * slide."""
     threshold: Threshold | None = None
     """Groups outside are not in its answers."""
+    hint: Hint | None = None
+    """The synopsis that it asks for."""
 
     @property
     def progressions(self) -> tuple[tuple[int, int], ...]:
@@ -100,6 +105,10 @@ class Slice:
     _begin: int = BEGINNING
     """Tuples up to here came, in part, before the slice: the others are not taken in either."""
     _forgotten: int = BEGINNING
+    _hinting: dict[int, Member] = field(default_factory=dict)
+    """Per component place: the first member that asks for a synopsis of it."""
+    asked: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Per component place: every v that a member compares it with in HAVING."""
     _untold: bool = False
     """Members have come or gone since the share group was told which windows will be looked up."""
 
@@ -134,6 +143,7 @@ class Slice:
             positions.append(tuple(places))
         self._use(grid, fresh)
         member.positions = tuple(positions)
+        self._note_hint(member)
         known = [self._since[place] for places in positions for place in places]
         since = max([self._forgotten, self._edges_since(member), *known])
         member.since = fresh if in_order else self._aligned(since)
@@ -147,9 +157,39 @@ class Slice:
         if not self.members or self.group is None:
             return
         self._free_unused()
+        self._hinting.clear()
+        for one in self.members:
+            self._note_hint(one)
         grid = Grid.of(self._needed_edges())
         self._use(grid, grid.ceil(self.group.newest_edge))
         self._untold = True
+
+    def _note_hint(self, member: Member) -> None:
+        """A hint is about what an aggregate is made of first; the count of values beside it serves others as well."""
+        if member.hint is None:
+            return
+        for term, places in zip(member.terms, member.positions, strict=True):
+            if may_choose(term.aggregate.components[0]):
+                self._hinting.setdefault(places[0], member)
+
+    def _follow_hints(self) -> None:
+        """Keep every component as the hints of the members say."""
+        assert self.group is not None
+        members = [self._hinting.get(place) for place in range(len(self._since))]
+        hints = [None if one is None else one.hint for one in members]
+        self.group.force([None if hint is None else hint.synopsis for hint in hints])
+
+    def hinting(self, term: Term) -> Member | None:
+        """Who asks for a synopsis of what this aggregate is made of."""
+        place = self._first_place(term)
+        return None if place is None else self._hinting.get(place)
+
+    def _first_place(self, term: Term) -> int | None:
+        """Where the first component of a term stands; None if nobody has asked for it."""
+        if self.group is None or (term.value is not None and term.value not in self._values):
+            return None
+        spec, specs = self._specs(term)[0], self.group.specs
+        return specs.index(spec) if spec in specs else None
 
     def _expect(self) -> None:
         """Tell the share group which windows of each component will be looked up, once all that come now are known."""
@@ -162,16 +202,21 @@ class Slice:
         for one in self.members:
             for place in {place for places in one.positions for place in places}:
                 users[place].append(one)
+        self._follow_hints()
         self.group.expect([expected(members, grid) for members in users])
+        asked: dict[int, set[int]] = {}
+        for one in self.members:
+            if one.limited is not None and one.threshold is not None and one.threshold.constant is not None:
+                asked.setdefault(one.limited, set()).add(one.threshold.constant)
+        self.asked = {place: frozenset(constants) for place, constants in asked.items()}
 
     def explain(self, term: Term) -> Choice | None:
         """How the first component of a term is kept, and why; None if nobody has asked for it."""
-        if self.group is None or (term.value is not None and term.value not in self._values):
+        place = self._first_place(term)
+        if self.group is None or place is None:
             return None
         self._expect()
-        specs = self.group.specs
-        spec = self._specs(term)[0]
-        return self.group.explain(specs.index(spec)) if spec in specs else None
+        return self.group.explain(place)
 
     def _free_unused(self) -> None:
         """Free what no member uses; places and columns are then as if the members left had come one after the other."""
@@ -225,7 +270,11 @@ class Slice:
             if term.value not in self._values:
                 self._values.append(term.value)
             column = self._values.index(term.value)
-        return [ComponentSpec(component, column, self.synopsis) for component in term.aggregate.components]
+        # What the synopsis of the connection cannot keep is here because a hint asks for another one.
+        return [
+            ComponentSpec(component, column, self.synopsis if admits(component, self.synopsis) else None)
+            for component in term.aggregate.components
+        ]
 
     # ---- rows in --------------------------------------------------------------------------------------------------
 
@@ -401,6 +450,7 @@ class Slice:
         self._grids = [(since, Grid(tuple((step, phase) for step, phase in edges))) for since, edges in meta["grids"]]
         self._begin, self._forgotten = meta["begin"], meta["forgotten"]
         self.earliest_due = meta["earliest_due"]
+        self._follow_hints()  # which may have changed since
 
 
 def _value(

@@ -7,6 +7,9 @@ the fastest synopsis, and it is the smallest (thesis 8.3.1). Update O(groups), s
 
 from __future__ import annotations
 
+import numpy as np
+
+from windrow.kernels.jit import Ints
 from windrow.synopses.combining import Combining
 
 
@@ -15,6 +18,17 @@ class BasicInterval(Combining):
 
     name = "basic_interval"
 
-    def _cover_cost(self, slide: int, dyadic: int, marked: int) -> int:
+    def _cover_cost(self, panes: int, dyadic: int, marked: int) -> int:
         # A cover is all the panes of the window, which is what a slide begins with.
-        return slide
+        return panes
+
+    def _room(self, first: Ints, last: Ints) -> int:
+        return int((last - first).sum())
+
+    def _covers(self, first: Ints, last: Ints, bounds: Ints, cover: Ints) -> int:
+        bounds[0] = 0
+        np.cumsum(last - first, out=bounds[1 : len(first) + 1])
+        count = int(bounds[len(first)])
+        skipped = np.repeat(first - bounds[: len(first)], last - first)
+        cover[:count] = self._matrix.start + skipped + np.arange(count)
+        return len(first)

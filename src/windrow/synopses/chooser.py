@@ -114,9 +114,9 @@ def measured(component: Component, expected: Expected, seen: Seen) -> str:
     )
 
 
-def forced(name: str) -> Choice:
-    """The one that was asked for."""
-    return Choice(name, f"asked for with synopsis={name!r}")
+def forced(name: str, by: str | None = None) -> Choice:
+    """The one that was asked for: for the whole connection, or by the hint of a query."""
+    return Choice(name, f"asked for with {by or f'synopsis={name!r}'}")
 
 
 def _told(costs: dict[str, float]) -> str:

@@ -4,7 +4,8 @@ A pane has one row of its own and, depending on the synopsis, more rows for inte
 them expire with the pane. Three ways lead to the answers of a call, and the cheapest is taken, counted in combines of
 whole rows:
 
-- *cover*: each window for itself, from the intervals that cover it; how many these are is what the synopses differ in;
+- *cover*: each window for itself, from the intervals that cover it; how many these are is what the synopses differ in.
+  Where few groups are wanted of MIN or MAX, those that a HAVING has left, only they are combined;
 - *slide*: two stacks (Tangwongsan et al. 2017) for windows that advance: at most three combines per pane that enters
   and one per answer, whatever the window's length; with few groups one group after the other. That takes 7 ns per
   answer where a monotone deque for MIN and MAX takes 13, and 3 where that takes 16 with a hundred groups, so there is
@@ -28,6 +29,7 @@ from windrow.kernels.combine import (
     ADD,
     MAX,
     MIN,
+    POINT,
     build_rows,
     combine_covers,
     scan_back,
@@ -119,7 +121,7 @@ class Combining(Synopsis):
 
     def answer(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:
         """In the cheapest of three ways."""
-        slide, cover, order = self._weigh(first, last, groups)
+        slide, cover, order = self._weigh(first, last, groups, int(offsets[-1]))
         start, step, op = self._matrix.start, self.rows_per_pane, self.component.op
         identity = self.component.identity
         if cover < slide and order is None:
@@ -140,16 +142,21 @@ class Combining(Synopsis):
         """Whether a partial is one word of ADD, MIN or MAX, for which there are faster kernels."""
         return len(self.component.dtypes) == 1 and self.component.op in (ADD, MIN, MAX)
 
-    def _weigh(self, first: Ints, last: Ints, groups: int) -> tuple[int, int, Ints | None]:
-        """The combines of sliding and of covering; the order of windows if one scan per end is cheaper than both."""
+    def _weigh(self, first: Ints, last: Ints, groups: int, rows: int) -> tuple[int, int, Ints | None]:
+        """The combines of sliding and of covering; the order of windows if one scan per end is cheaper than both.
+
+        A cover is the only way that gains when few groups are wanted: then it does not combine whole rows.
+        """
         slide = weigh_slide(first, last)
         # What a cover costs does not depend on the windows before it, so some of them tell enough.
         every = len(first) // SAMPLE + 1
         some = np.ascontiguousarray(first[::every]), np.ascontiguousarray(last[::every])
-        scale = len(first) / max(1, len(some[0]))
+        share = min(1.0, POINT * rows / max(1, groups * len(first))) if self._plain else 1.0
+        scale = share * len(first) / max(1, len(some[0]))
         dyadic = int(scale * weigh_dyadic(*some, self.first))
         marked = int(scale * weigh_landmarks(*some, self.first, self.steps))
-        cover = self._cover_cost(slide, dyadic, marked)
+        panes = slide if share == 1.0 else int(share * (last - first).sum())
+        cover = self._cover_cost(panes, dyadic, marked)
         order, scan = None, slide
         if len(first) > 1 and min(slide, cover) * groups > SORTING * len(first):
             order = np.lexsort((-first, last))
@@ -158,11 +165,11 @@ class Combining(Synopsis):
             scan = int((last[order[ends]] - first[order[ends]]).sum()) + len(first)
             if scan >= min(slide, cover):
                 order = None
-        self.seen.look(len(first), min(slide, scan), dyadic, marked)
+        self.seen.look(len(first), min(slide, scan, panes), dyadic, marked)
         return slide, cover, order
 
     @abstractmethod
-    def _cover_cost(self, slide: int, dyadic: int, marked: int) -> int:
+    def _cover_cost(self, panes: int, dyadic: int, marked: int) -> int:
         """Which of the costs is that of covering here."""
 
     def _cover(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:

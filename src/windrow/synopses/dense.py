@@ -19,7 +19,7 @@ from windrow.kernels.memory import pooled
 from windrow.kernels.within import list_within
 from windrow.synopses.chooser import Choice, better, choose, forced, measured
 from windrow.synopses.combining import Combining
-from windrow.synopses.layout import Layout
+from windrow.synopses.layout import Layout, Within
 from windrow.synopses.matrix import spare
 from windrow.synopses.open_panes import FEWEST_SLOTS, Accumulators
 from windrow.synopses.registry import converted, synopsis, user_choice
@@ -102,6 +102,7 @@ class Dense(Layout):
         """A copy of the row count."""
         one = Tracked(component, Running.name, self._slots, self._stride)
         one.closed = self.counts.twin(component)
+        one.free = True
         one.open.data[:] = self.tracked[0].open.data
         self.tracked.append(one)
         return len(self.tracked) - 1
@@ -114,6 +115,16 @@ class Dense(Layout):
         if kept is not None and not kept.seen.windows:
             one.convert(choose(one.component, expected, one.row_bytes).name)
         one.closed.prepare(expected.lengths)
+
+    def force(self, number: int, synopsis: str | None) -> None:
+        """The panes move to it at once."""
+        one = self.tracked[number]
+        if synopsis is not None:
+            one.free = False
+            one.convert(synopsis)
+        elif not one.free:
+            one.free = True
+            one.convert(choose(one.component, one.expected, one.row_bytes).name)
 
     def reconsider(self) -> None:
         """Change a synopsis whose lookups would have cost less elsewhere; old lookups fade."""
@@ -206,7 +217,7 @@ class Dense(Layout):
             return offsets, np.empty(0, np.int32)
         return offsets, self.counts.list_present(first, last, groups, offsets)
 
-    def within(self, number: int, first: Ints, last: Ints, groups: int, low: Ints, high: Ints) -> tuple[Ints, Codes]:
+    def within(self, number: int, first: Ints, last: Ints, groups: int, low: Ints, high: Ints) -> Within:
         """Decided on the prefix sums, where there are some."""
         closed = self.tracked[number].closed
         if not isinstance(closed, Running):
@@ -218,7 +229,7 @@ class Dense(Layout):
             where = (closed.prefixes, self.counts.prefixes, first, last, groups, low, high)
             done = list_within(*where, done, offsets, present)
             if done == len(first):
-                return offsets, present[: offsets[-1]]
+                return offsets, present[: offsets[-1]], None
             present = np.concatenate([present, np.empty(len(present) + groups, np.int32)])
 
     def running(self, number: int) -> bool:
@@ -226,9 +237,12 @@ class Dense(Layout):
         return isinstance(self.tracked[number].closed, Running)
 
     def partials_of(self, number: int, pane: int, groups: int) -> tuple[Codes, Ints]:
-        """The groups whose integer sum of one closed pane is not zero, and these: -1 when it does not fit."""
+        """The groups that have something in one closed pane, and their extremes or sums: -1 for one that is too big."""
         closed = self.tracked[number].closed
-        assert isinstance(closed, Running)
+        if not isinstance(closed, Running):
+            rows = self.counts.prefixes[pane + 1, 0, :groups] - self.counts.prefixes[pane, 0, :groups]
+            gids = np.flatnonzero(rows).astype(np.int32)
+            return gids, closed.partials(pane, gids)[0]
         words = closed.prefixes[pane + 1, :, :groups] - closed.prefixes[pane, :, :groups]
         gids = np.flatnonzero(words.any(axis=0)).astype(np.int32)
         if len(words) == 1:

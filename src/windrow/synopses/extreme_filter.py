@@ -2,7 +2,7 @@
 
 MAX > v exactly if the last element above v is in the window. The thresholds of the registered queries are known, so
 each is a level that keeps, per key, the timestamp of the last element above it; one more level keeps the last element
-of all. Lookups are exact. MIN is MAX of the negated values.
+of all. Lookups are exact. MIN is MAX of the values with all bits flipped, which turns their order around.
 
 Update: one timestamp per threshold below the value, each one comparison, rarely O(log keys). Lookup: O(keys found ·
 log₈ keys) for `beyond`. Space: O(keys · thresholds).
@@ -29,8 +29,10 @@ class ExtremeFilter(SubstreamIndex):
     """
 
     def __init__(self, thresholds: Any, least: bool = False, keys: int = 0) -> None:
-        self._sign = -1 if least else 1
-        given = np.unique(self._sign * np.asarray(thresholds, np.int64))
+        self._least = least
+        self.thresholds: Ints = np.unique(np.asarray(thresholds, np.int64))
+        """Those that may be asked for, ascending."""
+        given = self._turned(self.thresholds)
         # Not reaching v is: not above v - 1.
         self._bounds: Ints = np.unique(np.concatenate([given, given - 1]))
         super().__init__(len(self._bounds) + 1, keys)
@@ -39,7 +41,7 @@ class ExtremeFilter(SubstreamIndex):
         """Elements, those of one key in the order of time."""
         keys, ticks = np.asarray(keys, np.int32), np.asarray(timestamps, np.int64)
         self._grow_for(keys)
-        signed = self._sign * np.asarray(values, np.int64)
+        signed = self._turned(values)
         bad = substream.raise_all(
             self.newest, self.oldest, self.starts, self._bounds, frozen(keys), frozen(ticks), frozen(signed)
         )
@@ -51,13 +53,22 @@ class ExtremeFilter(SubstreamIndex):
 
     def beyond(self, starts: Any, thresholds: Any) -> Candidates:
         """Per window (start, now]: the keys with MAX > threshold (MIN < threshold); all are sure."""
-        levels = self._levels(self._sign * np.asarray(thresholds, np.int64))
+        levels = self._levels(self._turned(thresholds))
         return self.find(np.asarray(starts, np.int64), levels, levels, False)
 
     def within(self, starts: Any, thresholds: Any) -> Candidates:
         """Per window (start, now]: the keys with MAX < threshold (MIN > threshold) and some element; all are sure."""
-        levels = self._levels(self._sign * np.asarray(thresholds, np.int64) - 1)
+        levels = self._levels(self._turned(thresholds) - 1)
         return self.find(np.asarray(starts, np.int64), levels, levels, True)
+
+    def knows(self, thresholds: Any) -> bool:
+        """Whether the filter was built with all of these thresholds."""
+        return bool(np.isin(thresholds, self.thresholds).all())
+
+    def _turned(self, values: Any) -> Ints:
+        """Unlike a negation this has a place for the smallest integer."""
+        given = np.asarray(values, np.int64)
+        return ~given if self._least else given
 
     def _levels(self, bounds: Ints) -> Ints:
         places = np.searchsorted(self._bounds, bounds)

@@ -30,7 +30,7 @@ class Interval(Combining):
         count = plan_nodes(self.first, begin, end, self._base, targets, lefts, rights)
         return targets[:count], lefts[:count], rights[:count]
 
-    def _cover_cost(self, slide: int, dyadic: int, marked: int) -> int:
+    def _cover_cost(self, panes: int, dyadic: int, marked: int) -> int:
         return dyadic
 
     def _cover(self, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes, out: Ints) -> None:

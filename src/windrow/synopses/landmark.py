@@ -48,7 +48,7 @@ class Landmark(Combining):
         count = plan_landmarks(self.first, begin, end, self._base, self.steps, targets, lefts, rights)
         return targets[:count], lefts[:count], rights[:count]
 
-    def _cover_cost(self, slide: int, dyadic: int, marked: int) -> int:
+    def _cover_cost(self, panes: int, dyadic: int, marked: int) -> int:
         return marked
 
     def _room(self, first: Ints, last: Ints) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from windrow.kernels.within import keep_within
 from windrow.synopses.chooser import Choice
 from windrow.synopses.synopsis import ranges
 from windrow.synopses.workload import Expected
+
+Within: TypeAlias = tuple[Ints, Codes, Ints | None]
+"""Offsets [windows + 1] and groups of each window, and the words of the component, if they were looked up for it."""
 
 
 class Layout(ABC):
@@ -45,6 +48,10 @@ class Layout(ABC):
     @abstractmethod
     def expect(self, number: int, expected: Expected) -> None:
         """These windows of a component will be looked up."""
+
+    @abstractmethod
+    def force(self, number: int, synopsis: str | None) -> None:
+        """Keep a component in this synopsis from now on; None: the choice is free, as at the beginning."""
 
     @abstractmethod
     def reconsider(self) -> None:
@@ -90,8 +97,8 @@ class Layout(ABC):
     def present(self, first: Ints, last: Ints, groups: int) -> tuple[Ints, Codes]:
         """Offsets [windows + 1], and the groups of each window, ascending; these may be left out if all have all."""
 
-    def within(self, number: int, first: Ints, last: Ints, groups: int, low: Ints, high: Ints) -> tuple[Ints, Codes]:
-        """As `present`, but only groups whose component, a count or sum of integers, is in low … high."""
+    def within(self, number: int, first: Ints, last: Ints, groups: int, low: Ints, high: Ints) -> Within:
+        """As `present`, but only groups whose component is in low … high: a count, a sum or extreme of integers."""
         offsets, present = self.present(first, last, groups)
         if len(present) < offsets[-1]:
             present = np.tile(np.arange(groups, dtype=np.int32), len(first))
@@ -107,12 +114,12 @@ class Layout(ABC):
         high: Ints,
         offsets: Ints,
         present: Codes,
-    ) -> tuple[Ints, Codes]:
+    ) -> Within:
         """Of these candidates, those whose component is in low … high."""
         words = self.answer(number, first, last, groups, offsets, present)
         kept, left = np.empty(len(present), np.bool_), np.empty_like(offsets)
         keep_within(words, offsets, low, high, kept, left)
-        return left, present[kept]
+        return left, present[kept], words[:, kept]
 
     @abstractmethod
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:

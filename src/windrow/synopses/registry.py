@@ -46,11 +46,25 @@ def user_choice(component: UserComponent) -> Choice:
     return Choice(UserPanes.name, f"{component.function.name} {how}")
 
 
+def may_choose(component: Component) -> bool:
+    """Whether more than one synopsis could keep a component: not where it brings its own."""
+    return not isinstance(component, Collected | UserComponent)
+
+
+def admits(component: Component, name: str | None) -> bool:
+    """Whether the named synopsis can keep a component."""
+    try:
+        check(component, name)
+    except ValueError:
+        return False
+    return True
+
+
 def check(component: Component | None, name: str | None) -> None:
     """Refuse a name that is none, and a component that the synopsis cannot keep."""
     if name is not None and name not in SYNOPSES:
         raise ValueError(f"there is no synopsis {name!r}; the synopses are {', '.join(SYNOPSES)}")
-    if name is not None and component is not None and not isinstance(component, Collected | UserComponent):
+    if name is not None and component is not None and may_choose(component):
         SYNOPSES[name].admit(component)
 
 

@@ -104,6 +104,11 @@ class Sparse(Layout):
     def expect(self, number: int, expected: Expected) -> None:
         """There is only one way here."""
 
+    def force(self, number: int, synopsis: str | None) -> None:
+        """Cells stay cells; only what is in a running synopsis is subtracted."""
+        one = self.tracked[number]
+        one.subtract = isinstance(one.component, Subtractable) and synopsis in (None, Running.name)
+
     def reconsider(self) -> None:
         """There is only one way here."""
 
