@@ -30,6 +30,21 @@ def set_registers(rows: Ints, coupons: Ints, registers: Registers) -> None:
 
 
 @kernel
+def harmonic(registers: Registers, low: Floats, high: Floats, zeros: Ints) -> None:
+    """Per row the sum of 2^-value over the values below 32 and over the others, and how many are 0."""
+    for row in range(registers.shape[0]):
+        counts = np.zeros(VALUES, np.int64)
+        for slot in range(registers.shape[1]):
+            counts[registers[row, slot]] += 1
+        zeros[row] = counts[0]
+        for value in range(VALUES):
+            if value < 32:
+                low[row] += counts[value] * 0.5**value
+            else:
+                high[row] += counts[value] * 0.5**value
+
+
+@kernel
 def distinct_words(words: Ints, table: Ints, shift: int, out: Ints) -> int:
     """The different ones among non-negative words, in order of appearance; the table holds -1 everywhere."""
     mask = table.size - 1

@@ -55,6 +55,19 @@ def unite(a: Ints, i: int, i_stop: int, b: Ints, j: int, j_stop: int, most: int,
 
 
 @kernel
+def unite_cells(
+    a: Ints, a_ends: Ints, b: Ints, b_ends: Ints, most: int, bounds: Ints, out: Ints, out_ends: Ints
+) -> None:
+    """Unite the runs of each cell; a cell that has as many hashes as it may have gets the last one as its bound."""
+    for cell in range(bounds.size):
+        start = out_ends[cell]
+        stop = unite(a, a_ends[cell], a_ends[cell + 1], b, b_ends[cell], b_ends[cell + 1], most, out, start)
+        out_ends[cell + 1] = stop
+        if stop - start == most:
+            bounds[cell] = out[stop - 1]
+
+
+@kernel
 def first_at_least(values: Ints, start: int, stop: int, least: int) -> int:
     """Where the first value that is not below `least` stands among ascending ones."""
     while start < stop:

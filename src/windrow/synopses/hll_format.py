@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.hll import LG_K, REGISTERS, Registers, set_registers
+from windrow.kernels.hll import LG_K, REGISTERS, Registers, harmonic, set_registers
 from windrow.kernels.jit import Ints
 from windrow.synopses.cell_bytes import binaries
 
@@ -80,13 +80,12 @@ def _coupon_sketches(coupons: Ints, sizes: Ints, lg_k: int) -> pa.Array:
 
 def _register_sketches(registers: Registers, lg_k: int) -> pa.Array:
     """A head of 40 bytes, then the registers."""
-    powers = 0.5 ** np.arange(64)
+    low, high, zeros = np.zeros(len(registers)), np.zeros(len(registers)), np.zeros(len(registers), np.int64)
+    harmonic(registers, low, high, zeros)
     head = np.zeros(len(registers), _HLL_HEAD)
     head["ints"], head["version"], head["family"], head["lg_k"] = 10, _VERSION, _FAMILY, lg_k
     head["flags"], head["mode"] = _COMPACT | _OUT_OF_ORDER, _HLL | _HLL_8
-    head["low"] = np.where(registers < 32, powers[registers], 0.0).sum(axis=1)
-    head["high"] = np.where(registers < 32, 0.0, powers[registers]).sum(axis=1)
-    head["zeros"] = (registers == 0).sum(axis=1)
+    head["low"], head["high"], head["zeros"] = low, high, zeros
     whole = np.concatenate([head.view(np.uint8).reshape(len(registers), 40), registers], axis=1)
     return binaries(np.arange(len(registers) + 1) * (40 + (1 << lg_k)), whole)
 

@@ -33,7 +33,7 @@ from windrow.synopses.theta_format import MAX_THETA, sketches
 from windrow.synopses.value_hashes import hashes_of
 
 MANY_HASHES = 1 << 17
-"""So many hashes of open panes, and twice those that were left the last time, wait to be put in order."""
+"""So many hashes of open panes, and as many as there are in order, wait to be put in order."""
 CHUNK = 1 << 16
 """Rows that are taken in at once: their hash table stays in the cache."""
 ANSWER_HASHES = 1 << 23
@@ -165,29 +165,32 @@ class Theta(Collection):
 
 
 class _OpenCells:
-    """The smallest hashes of cells (slot, group): those in order, and those that came since."""
+    """The smallest hashes of cells (slot, group): those that are in order, and those that came since."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._cells = IntCodes(direct=False)
         self._bounds: Ints = np.empty(0, np.int64)
         """By cell: hashes from here on are not among the smallest, or are there already."""
-        self._parts: list[tuple[Ints, Ints]] = []
+        self._hashes: Ints = np.empty(0, np.int64)
+        self._ends: Ints = np.zeros(1, np.int64)
+        """Those of cell c are ends[c]..ends[c+1]-1, ascending."""
+        self._fresh: list[tuple[Ints, Ints]] = []
         """Cells and hashes."""
         self._waiting = 0
-        self._settled = 0
 
     @property
     def nbytes(self) -> int:
-        parts = sum(int(one.nbytes) for part in self._parts for one in part)
-        return self._cells.nbytes + int(self._bounds.nbytes) + parts
+        arrays = (self._bounds, self._hashes, self._ends, *(one for part in self._fresh for one in part))
+        return self._cells.nbytes + sum(int(one.nbytes) for one in arrays)
 
     def add(self, keys: Ints, hashes: Ints) -> None:
         """One hash of the cell keys[i] each."""
         cells = self._cells.encode_ints(keys, "theta").astype(np.int64)
-        fresh = len(self._cells) - len(self._bounds)
-        if fresh:
-            self._bounds = np.concatenate([self._bounds, np.full(fresh, MAX_THETA)])
+        more = len(self._cells) - len(self._bounds)
+        if more:
+            self._bounds = np.concatenate([self._bounds, np.full(more, MAX_THETA)])
+            self._ends = np.concatenate([self._ends, np.full(more, len(self._hashes))])
         # Part by part: cells that are full by then take few of the others.
         for start in range(0, len(cells), CHUNK):
             self._add_few(cells[start : start + CHUNK], hashes[start : start + CHUNK])
@@ -199,56 +202,54 @@ class _OpenCells:
         many = kernels.fresh_hashes(cells, hashes, self._bounds, table, shift, new_cells, new_hashes)
         if not many:
             return
-        self._parts.append((new_cells[:many].copy(), new_hashes[:many].copy()))
+        self._fresh.append((new_cells[:many].copy(), new_hashes[:many].copy()))
         self._waiting += many
-        if self._waiting > 2 * self._settled + MANY_HASHES:
-            self._settled = len(self._settle()[1])
+        if self._waiting > len(self._hashes) + MANY_HASHES:
+            self._settle()
 
-    def _settle(self) -> tuple[Ints, Ints]:
-        """The smallest different hashes of each cell and where the cells end, in order of cell and hash."""
-        nothing = np.empty(0, np.int64)
-        cells = np.concatenate([nothing, *(one for one, _ in self._parts)])
-        hashes = np.concatenate([nothing, *(one for _, one in self._parts)])
-        order = np.lexsort((hashes, cells))
+    def _settle(self) -> None:
+        """Put in order what came, each hash once, and keep the smallest."""
+        if not self._fresh:
+            return
+        cells, hashes = (np.concatenate(column) for column in zip(*self._fresh, strict=True))
+        order = np.argsort(hashes)
+        # Numbers of 16 bits are sorted by their digits.
+        by_cell = cells[order].astype(np.uint16 if len(self._cells) < 1 << 16 else np.int64)
+        order = order[np.argsort(by_cell, kind="stable")]
         cells, hashes = cells[order], hashes[order]
-        fresh = np.ones(len(cells), np.bool_)
-        fresh[1:] = (cells[1:] != cells[:-1]) | (hashes[1:] != hashes[:-1])
-        cells, hashes = cells[fresh], hashes[fresh]
-        starts = np.searchsorted(cells, np.arange(len(self._cells)))
-        rank = np.arange(len(cells)) - starts[cells]
-        last = rank == self._most - 1
-        self._bounds[cells[last]] = hashes[last]
-        kept = rank < self._most
-        cells, hashes = cells[kept], hashes[kept]
-        self._parts, self._waiting = [(cells, hashes)], len(cells)
-        return cells, hashes
-
-    def _ends(self, cells: Ints) -> Ints:
-        return np.searchsorted(cells, np.arange(len(self._cells) + 1))
+        new = np.ones(len(cells), np.bool_)
+        new[1:] = (cells[1:] != cells[:-1]) | (hashes[1:] != hashes[:-1])
+        ends = np.searchsorted(cells[new], np.arange(len(self._cells) + 1))
+        out, out_ends = np.empty(len(self._hashes) + int(ends[-1]), np.int64), np.zeros_like(self._ends)
+        kernels.unite_cells(
+            self._hashes, self._ends, hashes[new], ends, self._most, self._bounds, out, out_ends
+        )  # fmt: skip
+        self._hashes, self._ends = out[: int(out_ends[-1])].copy(), out_ends
+        self._fresh, self._waiting = [], 0
 
     def lists(self, keys: Ints) -> pa.Array:
         """The hashes of each cell; NULL for a cell without values."""
-        cells, hashes = self._settle()
+        self._settle()
         if not len(self._cells):
             return pa.nulls(len(keys), pa.large_list(pa.int64()))
         place, there = places_of(self._cells.uniques, keys)
-        every = pa.LargeListArray.from_arrays(pa.array(self._ends(cells)), pa.array(hashes))
+        every = pa.LargeListArray.from_arrays(pa.array(self._ends), pa.array(self._hashes))
         return every.take(pa.array(place, mask=~there))
 
     def close(self, rank: Ints, closing: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Pane, group and size of the cells with a rank below `closing`, in order, and their hashes; others stay."""
-        cells, hashes = self._settle()
-        keys, ends = self._cells.uniques.copy(), self._ends(cells)
+        self._settle()
+        keys = self._cells.uniques.copy()
         panes, gids = rank[keys >> 32], keys & LOW
         order = np.lexsort((gids, panes))
         done, left = order[panes[order] < closing], order[panes[order] >= closing]
-        sizes, gone = _runs(ends, done)
-        stay_sizes, stay = _runs(ends, left)
+        sizes, gone = _runs(self._ends, done)
+        stay_sizes, stay = _runs(self._ends, left)
+        closed = panes[done], gids[done], sizes, self._hashes[gone]
         self._cells.replace(((panes[left] - closing) << 32) | gids[left])
         self._bounds = self._bounds[left]
-        self._parts = [(np.repeat(np.arange(len(left)), stay_sizes), hashes[stay])]
-        self._waiting = self._settled = len(stay)
-        return panes[done], gids[done], sizes, hashes[gone]
+        self._hashes, self._ends = self._hashes[stay], np.concatenate([[0], np.cumsum(stay_sizes)])
+        return closed
 
     def select(self, live: Ints) -> None:
         """Renumber the groups."""
@@ -258,14 +259,15 @@ class _OpenCells:
         self._cells.replace((keys & ~LOW) | gids)
 
     def snapshot(self) -> dict[str, Any]:
-        cells, hashes = self._settle()
-        return {"keys": self._cells.uniques, "cells": cells, "hashes": hashes}
+        self._settle()
+        return {"keys": self._cells.uniques, "bounds": self._bounds, "hashes": self._hashes, "ends": self._ends}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         self._cells.replace(numpy_of(arrays["keys"]))
-        self._bounds = np.full(len(self._cells), MAX_THETA)
-        self._parts = [(numpy_of(arrays["cells"]), numpy_of(arrays["hashes"]))]
-        self._settled = len(self._settle()[1])
+        # They are written to: what was read may not be.
+        self._bounds = numpy_of(arrays["bounds"]).copy()
+        self._hashes, self._ends = numpy_of(arrays["hashes"]).copy(), numpy_of(arrays["ends"]).copy()
+        self._fresh, self._waiting = [], 0
 
 
 def _runs(ends: Ints, chosen: Ints) -> tuple[Ints, Ints]:
