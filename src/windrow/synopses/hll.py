@@ -26,7 +26,7 @@ from windrow.synopses.codes import IntCodes
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.open_entries import renumber
 from windrow.synopses.pane_index import PaneIndex
-from windrow.synopses.row_queue import RowQueue
+from windrow.synopses.queue import Queue
 from windrow.synopses.snapshot import numpy_of, prefixed, within
 from windrow.synopses.value_hashes import coupons_of
 
@@ -49,9 +49,9 @@ class Hll(Collection):
         super().__init__(store)
         self._open = _OpenCells()
         self._sparse = PaneIndex()
-        self._coupons = RowQueue(np.uint32)
+        self._coupons = Queue(np.uint32)
         self._dense = PaneIndex()
-        self._registers = RowQueue(np.uint8, kernels.REGISTERS)
+        self._registers = Queue(np.uint8, kernels.REGISTERS)
 
     @classmethod
     def reason(cls, ask: Question) -> str:
@@ -193,7 +193,7 @@ class _OpenCells:
         self._cells = IntCodes(direct=False)
         self._rows: Ints = np.empty(0, np.int64)
         """By cell: the row of its registers, or -1."""
-        self._registers = RowQueue(np.uint8, kernels.REGISTERS)
+        self._registers = Queue(np.uint8, kernels.REGISTERS)
         self._words: list[Ints] = []
         self._waiting = 0
         self._settled = 0
@@ -291,7 +291,7 @@ class _OpenCells:
         rows = self._rows[cells]
         full = rows >= 0
         registers = self._registers.rows[rows[full]]
-        self._registers = RowQueue(np.uint8, kernels.REGISTERS)
+        self._registers = Queue(np.uint8, kernels.REGISTERS)
         self._registers.push(registers)
         self._rows = np.where(full, np.cumsum(full) - 1, -1)
         self._cells.replace(keys[cells])

@@ -8,7 +8,7 @@ import numpy as np
 
 from windrow.kernels.jit import Ints
 from windrow.synopses.open_entries import renumber
-from windrow.synopses.row_queue import RowQueue
+from windrow.synopses.queue import Queue
 from windrow.synopses.snapshot import numpy_of
 
 
@@ -16,7 +16,7 @@ class PaneIndex:
     """The group of each thing, and where the things of each pane begin; O(1) per thing."""
 
     def __init__(self) -> None:
-        self._gids = RowQueue(np.int64)
+        self._gids = Queue(np.int64)
         self._bounds: Ints = np.zeros(1, np.int64)
 
     @property

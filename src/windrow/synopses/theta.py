@@ -27,7 +27,7 @@ from windrow.synopses.codes import IntCodes
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.open_entries import renumber
 from windrow.synopses.pane_index import PaneIndex
-from windrow.synopses.row_queue import RowQueue
+from windrow.synopses.queue import Queue
 from windrow.synopses.snapshot import numpy_of, prefixed, within
 from windrow.synopses.theta_format import MAX_THETA, sketches
 from windrow.synopses.value_hashes import hashes_of
@@ -51,8 +51,8 @@ class Theta(Collection):
         self._nominal = 1 << int(lg_k)
         self._open = _OpenCells(self._nominal + 1)
         self._cells = PaneIndex()
-        self._sizes = RowQueue(np.int64)
-        self._hashes = RowQueue(np.int64)
+        self._sizes = Queue(np.int64)
+        self._hashes = Queue(np.int64)
 
     @classmethod
     def reason(cls, ask: Question) -> str:
