@@ -212,3 +212,15 @@ def test_explain_says_that_panes_are_counted_in_rows() -> None:
     keyed = db.query("SELECT SUM(a) AS v FROM s [PARTITION BY s ROWS 3 SLIDE 2 OFFSET 1]").explain()
     assert "panes: none: the last 4 rows of each (s) are kept, and evaluated when 2 rows came" in keyed
     assert "panes of 1 row," in db.execute("EXPLAIN SELECT COUNT(*) FROM s [ROWS 3 SLIDE 2] GROUP BY a")
+
+
+@pytest.mark.parametrize("window", ["PARTITION BY a ROWS 2 SLIDE 2", "ROWS 3 SLIDE 2", "ROWS 3 SLIDE 100"])
+def test_the_time_it_takes_is_measured(window: str) -> None:
+    """Also where windows are evaluated from their contents: of each key, and at the end of the input."""
+    db = windrow.connect()
+    db.stream("s", SMALL.schema, time="t")
+    query = db.query(f"SELECT SUM(a) AS v FROM s [{window}]")
+    assert query.metrics()["seconds"] == 0
+    db.push("s", SMALL)
+    db.finish()
+    assert query.answers().num_rows and query.metrics()["seconds"] > 0
