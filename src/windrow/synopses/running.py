@@ -44,8 +44,9 @@ class Running(Synopsis):
         matrix.reserve(len(order))
         data, at = matrix.data, matrix.stop - 1
         width = partials.shape[2]
-        # Columns beyond the partials' width have no rows yet: their sums stay 0.
-        data[at + 1 : at + 1 + len(order), :, width:] = 0
+        if width < data.shape[2]:
+            # Columns beyond the partials' width have no rows yet: their sums stay 0.
+            data[at + 1 : at + 1 + len(order), :, width:] = 0
         prefix.append_prefixes(data, at, partials, order, width)
         matrix.stop += len(order)
 

@@ -14,6 +14,9 @@ from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.synopses.matrix import Matrix
 from windrow.synopses.queue import Queue
 
+_IN_ORDER = np.arange(1 << 12)
+"""Made once: panes come in small batches, for which this would take as long as the rest of an update."""
+
 
 class Synopsis(ABC):
     """Summarises one component over panes (lo, hi], named by hi and given in order, for groups 0..groups-1."""
@@ -55,7 +58,7 @@ class Synopsis(ABC):
     def update(self, panes: Ints, partials: Ints, order: Ints | None = None) -> None:
         """Append panes (upper edges, ascending); pane k is partials[:, order[k]] of [words, slots, groups]."""
         if order is None:
-            order = np.arange(len(panes))
+            order = _IN_ORDER[: len(panes)] if len(panes) <= len(_IN_ORDER) else np.arange(len(panes))
         if partials.shape[2] > self._matrix.stride:
             self.reserve(partials.shape[2])
         self.groups = max(self.groups, partials.shape[2])
@@ -76,7 +79,7 @@ class Synopsis(ABC):
 
     def expire(self, edge: int) -> int:
         """Forget panes with upper edge <= edge; says how many."""
-        gone = int(np.searchsorted(self.edges, edge, side="right"))
+        gone = int(self.edges.searchsorted(edge, "right"))
         if gone:
             self._matrix.drop(gone)
             self._edges.drop(gone)
