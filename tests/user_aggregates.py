@@ -1,46 +1,12 @@
-"""Aggregates that tests register; at the top level of a module, so that workers find them too."""
+"""Aggregates that tests register, beside those of the example; in a module, so that workers find them too."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from examples.user_aggregate import GeometricMean, Spread, Words
 from numpy.typing import NDArray
-
-Words = tuple[NDArray[Any], ...]
-
-
-class GeometricMean:
-    """Sum of logarithms and count: both subtract."""
-
-    identity = (0.0, 0)
-
-    def lift(self, values: NDArray[Any]) -> Words:
-        return np.log(values), np.ones(len(values), np.int64)
-
-    def combine(self, a: Words, b: Words) -> Words:
-        return a[0] + b[0], a[1] + b[1]
-
-    def subtract(self, whole: Words, part: Words) -> Words:
-        return whole[0] - part[0], whole[1] - part[1]
-
-    def lower(self, words: Words) -> NDArray[Any]:
-        return np.exp(words[0] / words[1])
-
-
-class Spread:
-    """The greatest minus the smallest value: does not subtract."""
-
-    identity = (np.inf, -np.inf)
-
-    def lift(self, values: NDArray[Any]) -> Words:
-        return values.astype(np.float64), values.astype(np.float64)
-
-    def combine(self, a: Words, b: Words) -> Words:
-        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
-
-    def lower(self, words: Words) -> NDArray[Any]:
-        return words[1] - words[0]
 
 
 class Walk:

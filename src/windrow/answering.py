@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow.aggregates.collected import Collected
 from windrow.errors import QueryError
 from windrow.kernels.memory import pooled
 from windrow.kernels.prefix import repeat_ticks
@@ -27,6 +28,8 @@ from windrow.windows.watermark import Watermark
 
 LOOKUP_ROWS = 4_000_000
 """Windows times groups that are looked up at once."""
+LOOKUP_BYTES = 1 << 28
+"""Of the answers of one aggregate that are looked up at once, where they are great ones."""
 
 
 class Due(NamedTuple):
@@ -88,16 +91,16 @@ def _due(mark: Watermark, query: RunningQuery, watermark: int | None) -> NDArray
 def answer_due(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError]:
     """Queries with the same aggregates are looked up together, whatever their windows (thesis 8.3.1)."""
     alike: dict[tuple[object, ...], list[Due]] = defaultdict(list)
-    assert part.group is not None
-    most = max(1, LOOKUP_ROWS // max(1, part.group.groups))
     for one in due:
         member = one.query.member
+        most = _most_windows(part, member)
         names = tuple(term.aggregate.name for term in member.terms)
         side = None if member.threshold is None else member.threshold.side
         for start in range(0, len(one.taus), most):
             alike[names, member.positions, member.limited, side].append(one.some(start, start + most))
     failed: dict[RunningQuery, QueryError] = {}
     for together in alike.values():
+        most = _most_windows(part, together[0].query.member)
         waiting: list[Due] = []
         windows = 0
         for one in together:
@@ -109,6 +112,14 @@ def answer_due(part: Slice, due: Sequence[Due]) -> dict[RunningQuery, QueryError
                 windows += len(one.taus)
         failed |= _look_up(part, waiting)
     return failed
+
+
+def _most_windows(part: Slice, member: Member) -> int:
+    """How many windows are looked up at once."""
+    assert part.group is not None
+    components = [component for term in member.terms for component in term.aggregate.components]
+    size = max((one.question.size for one in components if isinstance(one, Collected)), default=8)
+    return max(1, min(LOOKUP_ROWS, LOOKUP_BYTES // size) // max(1, part.group.groups))
 
 
 def _limits(part: Slice, due: Sequence[Due]) -> Limits | None:

@@ -200,13 +200,19 @@ class Database:
     def aggregate(self, name: str, implementation: type, *, returns: str = "DOUBLE", takes: str = "a number") -> None:
         """Register an aggregate of your own, a class as `windrow.UserAggregate` says; then `SELECT name(x)` calls it.
 
-        `returns` is a type of the language, `takes` is 'a number', 'a date or time' or 'a boolean'.
+        `returns` is a type of the language, `takes` is 'a number', 'a date or time' or 'a boolean'. A name that no
+        query uses may be registered anew.
         """
         function = checked(user_function(name, implementation, returns, takes))
         with self._turn:
             known = self.catalog.functions.get(function.name)
             if known is not None and known != function:
-                raise CatalogError(f"there is an aggregate {function.name} already, {known.place}; choose another name")
+                users = [query.name for query in self._queries.values() if known in query.functions]
+                if users:
+                    raise CatalogError(
+                        f"the aggregate {function.name} is {known.place} and is used by {', '.join(users)}; drop "
+                        f"{'these queries' if len(users) > 1 else 'that query'} first, or choose another name"
+                    )
             self.catalog.functions[function.name] = function
 
     def drop(self, name: str) -> None:

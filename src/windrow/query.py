@@ -11,6 +11,7 @@ import pyarrow as pa
 from windrow.engine import Engine
 from windrow.language.arguments import expect_text
 from windrow.language.bound import BoundQuery
+from windrow.language.user_functions import UserFunction
 from windrow.plan.explain import explain
 from windrow.plan.nodes import Output
 from windrow.running import RunningQuery
@@ -48,6 +49,11 @@ class Query:
     def text(self) -> str:
         """The query as it was written."""
         return self.bound.text
+
+    @property
+    def functions(self) -> list[UserFunction]:
+        """The aggregates of the user that it calls."""
+        return [one.user for one in self.running.plan.aggregations if one.user is not None]
 
     @property
     def status(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,11 +160,14 @@ def _with_rest(
 
 
 def _caught(query: RunningQuery, answer: Callable[[RunningQuery], None]) -> dict[RunningQuery, QueryError]:
-    """Why the query cannot go on, if so."""
+    """Answer a query alone, and take the time; gives why it cannot go on, if so."""
+    began = perf_counter()
     try:
         answer(query)
     except QueryError as error:
         return {query: error}
+    finally:
+        query.seconds += perf_counter() - began
     return {}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -266,12 +267,35 @@ class Needy(Spread):
         ("mine", Needy, {}, r"Needy\(\) raised TypeError: .*; it must need no arguments"),
         ("mine", Spread, {"returns": "BANANA"}, "'BANANA' is not a type"),
         ("mine", Spread, {"takes": "bananas"}, "takes must be one of 'a number', 'a date or time', 'a boolean'"),
-        ("spread", GeometricMean, {}, "there is an aggregate SPREAD already"),
     ],
 )
 def test_bad_registrations(name: str, implementation: Any, options: dict[str, str], message: str) -> None:
     with pytest.raises(windrow.CatalogError, match=message):
         database().aggregate(name, implementation, **options)
+
+
+def test_a_name_in_use_keeps_its_meaning() -> None:
+    db = database()
+    first = db.query("SELECT SPREAD(v) AS a FROM s [RANGE 20 SLIDE 10]", name="first")
+    second = db.query("SELECT SPREAD(v) + 1 AS a FROM s [RANGE 20 SLIDE 10]", name="second")
+    db.aggregate("spread", Spread)  # the same once more
+    with pytest.raises(windrow.CatalogError, match=r"SPREAD is .*:Spread and is used by first, second; drop"):
+        db.aggregate("spread", GeometricMean)
+    with pytest.raises(windrow.CatalogError, match="used by first, second"):
+        db.aggregate("spread", Spread, returns="BIGINT")
+    db.drop("second")
+    with pytest.raises(windrow.CatalogError, match="is used by first; drop that query first, or choose another name"):
+        db.aggregate("spread", GeometricMean)
+    db.drop("first")
+    db.aggregate("spread", GeometricMean)
+    third = db.query("SELECT SPREAD(v) AS a FROM s [RANGE 20 SLIDE 10]")
+    rows = random_rows(50, 1)
+    db.push("s", rows)
+    db.finish()
+    inside = rows.filter(pc.less_equal(rows["t"], 10))["v"].drop_null().to_pylist()
+    found = dict(zip(*third.answers().to_pydict().values(), strict=True))
+    assert found[10] == pytest.approx(one_by_one("GEOMEAN", inside))
+    assert (first.answers().num_rows, second.answers().num_rows) == (0, 0)
 
 
 def test_bad_calls() -> None:

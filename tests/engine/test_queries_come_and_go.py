@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow
+from tests.come_and_go import check_queries_that_come_and_go
 from tests.random_queries import TICKS, queries, tables
-from windrow.testing import Reference, assert_same, cut, shuffle_within
 
 WINDOWS = st.tuples(
     st.sampled_from(["COUNT(*)", "SUM(a)", "MAX(b)", "MIN(s)", "MEDIAN(a)", "COUNT(DISTINCT s)", "TOP_K(s, 2)"]),
@@ -45,28 +45,7 @@ def test_against_the_reference(
     """Whatever panes a query finds when it comes, its answers are exact from `since` on."""
     db = windrow.connect()
     db.stream("s", TICKS, time="t", lateness=lateness)
-    registered: list[tuple[windrow.Query, int | None]] = []
-    waiting = list(texts)
-    for batch in cut(shuffle_within(table, "t", lateness, seed), seed, 6):
-        while waiting and data.draw(st.booleans(), label="register one now"):
-            registered.append((db.query(waiting.pop()), db.metrics()["streams"]["s"]["watermark"]))
-        if len(registered) > 1 and data.draw(st.integers(0, 4), label="drop one at 0") == 0:
-            query, start = registered.pop(0)
-            until = db.metrics()["streams"]["s"]["watermark"]
-            db.drop(query.name)
-            if until is not None:  # what comes later is behind the watermark
-                expected = Reference(query.bound, {"s": table}, start=start, since=query.since, until=until)
-                assert_same(query.answers(), expected.answers(), absolute=1e-9)
-        db.push("s", batch)
-    until = None
-    if len(table) and data.draw(st.booleans(), label="end with a heartbeat"):
-        until = table["t"].to_pylist()[-1] + 37
-        db.advance("s", until)
-    else:
-        db.finish()
-    for query, start in registered:
-        expected = Reference(query.bound, {"s": table}, start=start, since=query.since, until=until)
-        assert_same(query.answers(), expected.answers(), absolute=1e-9)
+    check_queries_that_come_and_go(db, table, texts, lateness, seed, data)
 
 
 def rows(*times: int) -> pa.Table:

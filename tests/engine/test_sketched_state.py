@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import windrow
 from tests.engine.test_slicing_elsewhere import absorb, database
 from tests.engine.test_snapshot import Lockstep, one_stream
-from tests.oracle.test_sketched_answers import sketched_queries
-from tests.random_queries import TICKS, tables
+from tests.oracle.test_sketched_answers import many_rows, sketched_queries
+from tests.random_queries import tables
 from windrow.synopses import open_entries
 from windrow.testing import assert_same, cut
 
@@ -22,24 +22,9 @@ QUERIES = [
     "SELECT s AS k, APPROX_COUNT_DISTINCT(b) AS v, APPROX_COUNT_DISTINCT(x) AS w FROM s [RANGE 40 SLIDE 5] GROUP BY s",
     "SELECT f AS k, APPROX_QUANTILE(b, 0.9) AS v, APPROX_MEDIAN(x) AS w FROM s [RANGE 40 SLIDE 5] GROUP BY f",
     "SELECT s AS k, APPROX_TOP_K(b, 3) AS v, APPROX_QUANTILE(s, 0.5) AS w FROM s [RANGE 20 SLIDE 4] GROUP BY s",
+    "SELECT s AS k, THETA_SKETCH_AGG(b) AS v, HLL_SKETCH_AGG(x) AS w FROM s [RANGE 40 SLIDE 5] GROUP BY s",
+    "SELECT f AS k, THETA_SKETCH_AGG(x, 6) AS v, HLL_SKETCH_AGG(x, 7) AS w FROM s [RANGE 20 SLIDE 4] GROUP BY f",
 ]
-
-
-def many_rows(rows: int, seed: int) -> pa.Table:
-    """More different values than any summary keeps."""
-    rng = np.random.default_rng(seed)
-    return pa.table(
-        [
-            pa.array(np.sort(rng.integers(0, 100, rows))),
-            pa.nulls(rows, pa.int32()),
-            pa.array(rng.zipf(1.1, rows) % (1 << 40), mask=rng.random(rows) < 0.1),
-            pa.array(rng.random(rows)),
-            pa.array(rng.choice(["u", "v", "höst"], rows)),
-            pa.array(rng.random(rows) < 0.5),
-            pa.nulls(rows, pa.timestamp("us")),
-        ],
-        schema=TICKS,
-    )
 
 
 @given(tables(), st.lists(sketched_queries(), min_size=1, max_size=4), st.integers(1, 4), st.integers(1, 3))
@@ -102,6 +87,7 @@ def test_groups_and_strings_come_and_go() -> None:
     db = windrow.connect()
     db.execute("CREATE STREAM s (t BIGINT, k STRING, v STRING) TIME t")
     calls = "FREQUENT(v, 2) AS f, APPROX_COUNT_DISTINCT(v) AS d, APPROX_QUANTILE(v, 0.5) AS q, APPROX_TOP_K(v, 2) AS t"
+    calls += ", THETA_SKETCH_AGG(v, 8) AS u, HLL_SKETCH_AGG(v) AS w"
     query = db.query(f"SELECT k, {calls} FROM s [RANGE 20 SLIDE 10] GROUP BY k")
     sizes = []
     for step in range(60):
@@ -137,3 +123,18 @@ def test_the_error_is_in_the_metadata_and_in_explain() -> None:
     assert "APPROX_COUNT_DISTINCT(v): hll synopsis; at most 4096 bytes" in text
     assert "error: relative 3.3 % at 95 %" in text and "error: rank 0.5 %" in text
     assert "COUNT(*): running synopsis" in text
+
+
+def test_the_error_of_a_sketch_is_that_of_its_estimate() -> None:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, v INT) TIME t")
+    query = db.query(
+        "SELECT THETA_SKETCH_AGG(v) AS a, THETA_SKETCH_AGG(v, 8) AS b, HLL_SKETCH_AGG(v, 8) AS c FROM s [NOW SLIDE 1]"
+    )
+    found = [query.answers().schema.field(name).metadata[b"error"].decode() for name in "abc"]
+    assert found == [
+        "estimates: relative 3.1 % at 95 % (standard error 1.6 %); exact up to 4096 values",
+        "estimates: relative 13 % at 95 % (standard error 6.3 %); exact up to 256 values",
+        "estimates: relative 13 % at 95 % (standard error 6.5 %)",
+    ]
+    assert "theta synopsis; the smallest hashes of a pane and group are kept" in query.explain()

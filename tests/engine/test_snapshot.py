@@ -75,12 +75,12 @@ class Lockstep:
         errors = [self._error(db, call) for db in self.all]
         assert errors == errors[:1] * len(errors)
         first = {query.name: query.take() for query in self.all[0].queries()}
-        late = {name: self.all[0].late(name, take=True) for name in self.streams}
+        late = {name: exact(self.all[0].late(name, take=True)) for name in self.streams}
         for copy in self.all[1:]:
             names = {query.name for query in copy.queries()}
             for query in copy.queries():
                 assert exact(query.take()) == exact(first[query.name])
-            assert {name: copy.late(name, take=True) for name in self.streams} == late
+            assert {name: exact(copy.late(name, take=True)) for name in self.streams} == late
             assert counters(copy, names) == counters(self.all[0], names)
 
     @staticmethod

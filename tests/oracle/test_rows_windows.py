@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow
+from tests.come_and_go import check_queries_that_come_and_go
 from tests.random_queries import TICKS, tables
 from windrow.testing import Reference, assert_same, cut, shuffle_within
 
@@ -89,28 +90,7 @@ def test_random_windows_in_any_cuts(
 def test_queries_that_come_and_go(table: pa.Table, texts: list[str], seed: int, data: st.DataObject) -> None:
     """A query counts from the first tuple after `since`, which it says."""
     lateness = data.draw(st.sampled_from([0, 0, 6]))
-    db = database(lateness)
-    waiting, registered = list(texts), list[tuple[windrow.Query, int | None]]()
-    for batch in cut(shuffle_within(table, "t", lateness, seed), seed, 6):
-        while waiting and data.draw(st.booleans(), label="register one now"):
-            registered.append((db.query(waiting.pop()), db.metrics()["streams"]["s"]["watermark"]))
-        if len(registered) > 1 and data.draw(st.integers(0, 3), label="drop one at 0") == 0:
-            query, start = registered.pop(data.draw(st.integers(0, len(registered) - 1)))
-            until = db.metrics()["streams"]["s"]["watermark"]
-            db.drop(query.name)
-            if until is not None:
-                world = Reference(query.bound, {"s": table}, start=start, since=query.since, until=until)
-                assert_same(query.answers(), world.answers(), absolute=1e-9)
-        db.push("s", batch)
-    until = None
-    if len(table) and data.draw(st.booleans(), label="end with a heartbeat"):
-        until = table["t"].to_pylist()[-1] + 37
-        db.advance("s", until)
-    else:
-        db.finish()
-    for query, start in registered:
-        world = Reference(query.bound, {"s": table}, start=start, since=query.since, until=until)
-        assert_same(query.answers(), world.answers(), absolute=1e-9)
+    check_queries_that_come_and_go(database(lateness), table, texts, lateness, seed, data)
 
 
 #          ts   1   2   2   4   6   6   6   9
@@ -232,3 +212,15 @@ def test_explain_says_that_panes_are_counted_in_rows() -> None:
     keyed = db.query("SELECT SUM(a) AS v FROM s [PARTITION BY s ROWS 3 SLIDE 2 OFFSET 1]").explain()
     assert "panes: none: the last 4 rows of each (s) are kept, and evaluated when 2 rows came" in keyed
     assert "panes of 1 row," in db.execute("EXPLAIN SELECT COUNT(*) FROM s [ROWS 3 SLIDE 2] GROUP BY a")
+
+
+@pytest.mark.parametrize("window", ["PARTITION BY a ROWS 2 SLIDE 2", "ROWS 3 SLIDE 2", "ROWS 3 SLIDE 100"])
+def test_the_time_it_takes_is_measured(window: str) -> None:
+    """Also where windows are evaluated from their contents: of each key, and at the end of the input."""
+    db = windrow.connect()
+    db.stream("s", SMALL.schema, time="t")
+    query = db.query(f"SELECT SUM(a) AS v FROM s [{window}]")
+    assert query.metrics()["seconds"] == 0
+    db.push("s", SMALL)
+    db.finish()
+    assert query.answers().num_rows and query.metrics()["seconds"] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import windrow
 from tests.oracle.test_engine_answers import answers
-from tests.random_queries import tables
+from tests.random_queries import TICKS, tables
 from windrow.testing import Reference, assert_same, cut
 
 CALLS = [
@@ -28,6 +29,14 @@ CALLS = [
     "APPROX_COUNT_DISTINCT(x)",
     "APPROX_COUNT_DISTINCT(d)",
     "APPROX_COUNT_DISTINCT(b) FILTER (WHERE f)",
+    "HLL_SKETCH_AGG(a)",
+    "HLL_SKETCH_AGG(s, 4)",
+    "HLL_SKETCH_AGG(x, 8) FILTER (WHERE f)",
+    "THETA_SKETCH_AGG(b)",
+    "THETA_SKETCH_AGG(s, 4)",
+    "THETA_SKETCH_AGG(x, 4)",
+    "THETA_SKETCH_AGG(d, 26)",
+    "THETA_SKETCH_AGG(f) FILTER (WHERE a > 0)",
     "APPROX_QUANTILE(a, 0.5)",
     "APPROX_QUANTILE(s, 0.9)",
     "APPROX_QUANTILE(x, 0.3)",
@@ -38,6 +47,23 @@ CALLS = [
     "APPROX_TOP_K(x, 1)",
     "APPROX_TOP_K(b, 3)",
 ]
+
+
+def many_rows(rows: int, seed: int) -> pa.Table:
+    """More different values than any summary keeps."""
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        [
+            pa.array(np.sort(rng.integers(0, 100, rows))),
+            pa.nulls(rows, pa.int32()),
+            pa.array(rng.zipf(1.1, rows) % (1 << 40), mask=rng.random(rows) < 0.1),
+            pa.array(rng.random(rows)),
+            pa.array(rng.choice(["u", "v", "höst"], rows)),
+            pa.array(rng.random(rows) < 0.5),
+            pa.nulls(rows, pa.timestamp("us")),
+        ],
+        schema=TICKS,
+    )
 
 
 @st.composite
@@ -83,6 +109,45 @@ def test_windows_of_tuples(window: str, table: pa.Table, pieces: int) -> None:
     texts = [
         f"SELECT FREQUENT(s, 2) AS f, APPROX_FREQUENT(a, 1) AS g FROM s {window}",
         f"SELECT f AS k, FREQUENT(a, 1) AS v, APPROX_COUNT_DISTINCT(s) AS n FROM s {window} GROUP BY f",
+        f"SELECT f AS k, THETA_SKETCH_AGG(s) AS v, HLL_SKETCH_AGG(a) AS n FROM s {window} GROUP BY f",
     ]
     for query in answers(texts, cut(table, 7, pieces)):
         assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
+
+
+@pytest.mark.parametrize("window", ["[RANGE 30 SLIDE 10]", "[RANGE 7 SLIDE 3]", "[ROWS 900 SLIDE 300]"])
+def test_sketches_of_many_values(window: str) -> None:
+    """More values than a sketch has entries: still a function of the set of values, byte for byte."""
+    table = many_rows(3_000, 4)
+    texts = [
+        f"SELECT THETA_SKETCH_AGG(b, 4) AS t, THETA_SKETCH_AGG(x, 8) AS u, THETA_SKETCH_AGG(x) AS w FROM s {window}",
+        f"SELECT f, HLL_SKETCH_AGG(b, 5) AS h, HLL_SKETCH_AGG(x, 9) AS i, HLL_SKETCH_AGG(x) AS j FROM s {window} "
+        "GROUP BY f",
+    ]
+    for query in answers(texts, cut(table, 7, 5)):
+        assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
+
+
+def test_the_last_rows_of_each_key() -> None:
+    table = many_rows(200, 5)
+    text = "SELECT s AS k, THETA_SKETCH_AGG(b, 4) AS t, HLL_SKETCH_AGG(b) AS h FROM s [PARTITION BY s ROWS 30 SLIDE 20]"
+    (query,) = answers([f"{text} GROUP BY s"], cut(table, 7, 3))
+    assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
+
+
+def test_lg_k_has_limits() -> None:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, a INT) TIME t")
+    for call, message in (
+        ("THETA_SKETCH_AGG(a, 3)", "THETA_SKETCH_AGG needs a whole number lg_k from 4 to 26, found 3"),
+        ("THETA_SKETCH_AGG(a, 4.5)", "lg_k from 4 to 26, found 4.5"),
+        ("HLL_SKETCH_AGG(a, 13)", "HLL_SKETCH_AGG needs a whole number lg_k from 4 to 12, found 13"),
+        ("HLL_SKETCH_AGG(a, t)", "lg_k from 4 to 12, found t"),
+        ("HLL_SKETCH_AGG(a, 4, 5)", "HLL_SKETCH_AGG takes 1 or 2 arguments, found 3"),
+        ("THETA_SKETCH_AGG()", "THETA_SKETCH_AGG takes 1 or 2 arguments, found 0"),
+        ("THETA_SKETCH_AGG(DISTINCT a)", "DISTINCT is not defined for THETA_SKETCH_AGG"),
+        ("THETA_SKETCH_AGG(*)", r"THETA_SKETCH_AGG\(\*\) is not defined"),
+    ):
+        with pytest.raises(windrow.BindError, match=message):
+            db.query(f"SELECT {call} FROM s [RANGE 7 SLIDE 5]")
+    assert db.queries() == []

@@ -15,8 +15,10 @@ from tests.pipeline.files import TICKS_DDL, write_files
 from tests.pipeline.test_spark_answers import TABLE, check, database
 from tests.user_aggregates import ALL, Spread
 from windrow.kernels.hll import REGISTERS
-from windrow.synopses.hll import MOST_COUPONS, coupons_of
+from windrow.synopses import theta_format
+from windrow.synopses.hll import MOST_COUPONS
 from windrow.synopses.hll_format import coupons_to_bytes, from_bytes, registers_to_bytes
+from windrow.synopses.value_hashes import coupons_of
 from windrow.testing import assert_same, cut
 
 
@@ -43,6 +45,42 @@ def test_a_sketch_of_spark_is_one_of_ours(spark: SparkSession, kind: str, many: 
     assert abs(estimate / many - 1) < 0.05
 
 
+@pytest.mark.parametrize("many", [5, 50_000])
+@pytest.mark.parametrize("kind", ["BIGINT", "STRING"])
+def test_spark_reads_our_sketches(spark: SparkSession, kind: str, many: int) -> None:
+    """Answers of THETA_SKETCH_AGG and HLL_SKETCH_AGG beside what Spark makes of the same and of other values."""
+    db = windrow.connect()
+    db.execute(f"CREATE STREAM s (t BIGINT, v {kind}) TIME t")
+    query = db.query("SELECT THETA_SKETCH_AGG(v) AS theta, HLL_SKETCH_AGG(v) AS hll FROM s [RANGE 20 SLIDE 20]")
+    numbers = np.arange(many) * 7919
+    values = pa.array(numbers) if kind == "BIGINT" else pa.array(numbers.astype(str))
+    db.push("s", pa.table({"t": np.arange(many) % 20 + 1, "v": values}))
+    db.finish()
+    (ours,) = query.answers().to_pylist()
+    made = "SELECT theta_sketch_agg(v) AS b, hll_sketch_agg(v) AS h FROM (SELECT CAST(id * 7919 AS {}) AS v FROM {})"
+    theirs = spark.sql(made.format(kind, f"range({many})")).collect()[0]
+    shifted = spark.sql(made.format(kind, f"range({many // 2}, {many // 2 + many})")).collect()[0]
+    if many <= 4096:
+        mine, other = (theta_format.from_bytes(bytes(one)) for one in (ours["theta"], theirs["b"]))
+        assert np.array_equal(mine[0], other[0]) and mine[1] == other[1]
+    row = tuple(map(bytearray, (ours["theta"], theirs["b"], shifted["b"], ours["hll"], theirs["h"], shifted["h"])))
+    frame = spark.createDataFrame([row], "a BINARY, b BINARY, c BINARY, g BINARY, h BINARY, i BINARY")
+    half = many // 2
+    expected = {
+        "theta_sketch_estimate(a)": many,
+        "theta_sketch_estimate(theta_union(a, b))": many,
+        "theta_sketch_estimate(theta_union(a, c))": many + half,
+        "theta_sketch_estimate(theta_intersection(a, c))": many - half,
+        "theta_sketch_estimate(theta_difference(a, c))": half,
+        "hll_sketch_estimate(g)": many,
+        "hll_sketch_estimate(hll_union(g, h))": many,
+        "hll_sketch_estimate(hll_union(g, i))": many + half,
+    }
+    found = frame.selectExpr(*expected).collect()[0]
+    for (text, wanted), answer in zip(expected.items(), found, strict=True):
+        assert abs(answer - wanted) <= (0.06 * many if many > 4096 else 0), text
+
+
 @pytest.mark.parametrize("scan", ["arrow", "rows"])
 def test_answers(spark: SparkSession, tmp_path: Path, scan: str) -> None:
     write_files(tmp_path, cut(TABLE, 3, 5))
@@ -52,6 +90,7 @@ def test_answers(spark: SparkSession, tmp_path: Path, scan: str) -> None:
         "SELECT APPROX_QUANTILE(x, 0.9) AS q, APPROX_TOP_K(s, 2) AS t, APPROX_MEDIAN(b) AS m FROM s [RANGE 40 SLIDE 7]"
     )
     db.query("SELECT f, APPROX_FREQUENT(a, 3) AS v FROM s [RANGE 30 SLIDE 5] GROUP BY f")
+    db.query("SELECT f, THETA_SKETCH_AGG(s, 4) AS v, HLL_SKETCH_AGG(x) AS w FROM s [RANGE 30 SLIDE 5] GROUP BY f")
     db.run()
     check(db, TABLE)
 

@@ -19,6 +19,7 @@ from windrow.synopses import frequencies, frequency_index
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.collections import COLLECTIONS, collection
 from windrow.synopses.snapshot import pack, unpack
+from windrow.testing.sketches import hll_sketch, theta_sketch
 
 Check = Callable[[list[Any], Question], Any]
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -37,6 +38,8 @@ def exact(values: list[Any], ask: Question) -> Any:
     match ask.name:
         case "count_distinct":
             return len(set(values))
+        case "sketch":
+            return hll_sketch(values, ask.parameters[0]) if ask.parameters else theta_sketch(values, 4)
         case _ if not values:
             return None
         case "sum_distinct":
@@ -72,6 +75,10 @@ def frequency_questions(kind: pa.DataType) -> list[Question]:
     return questions
 
 
+def hll_sketches() -> list[Question]:
+    return [Question("sketch", pa.binary(), (lg_k,)) for lg_k in (4, 12)]
+
+
 def rank_questions(kind: pa.DataType) -> list[Question]:
     return [ask for ask in frequency_questions(kind) if ask.name in ("quantile", "percentile_cont")]
 
@@ -80,13 +87,15 @@ def rank_questions(kind: pa.DataType) -> list[Question]:
 ASKED: dict[str, tuple[Callable[[pa.DataType], list[Question]], Check]] = {
     "frequencies": (frequency_questions, exact),
     "frequent": (lambda kind: [Question("frequent", ranked(kind))], exact),
-    "hll": (lambda _: [Question("count_distinct", pa.int64())], exact),
+    "hll": (lambda _: [Question("count_distinct", pa.int64()), *hll_sketches()], exact),
+    "theta": (lambda _: [Question("sketch", pa.binary())], exact),
     "quantile_sketch": (rank_questions, exact),
     "frequent_items_sketch": (lambda kind: [Question("top_k", ranked(kind), (many,)) for many in (1, 3)], exact),
 }
-# Sizes at which nothing is lost; `test_sketches` has others.
+# Sizes at which nothing is lost; `test_sketches` has others. A theta sketch has no order to lose.
 PARAMETERS: dict[str, tuple[int, ...]] = {
     "frequent": (1000, 1, 0, 0),
+    "theta": (4,),
     "quantile_sketch": (512,),
     "frequent_items_sketch": (1024,),
 }
@@ -219,7 +228,7 @@ def test_space_is_bounded_when_panes_expire(name: str, kind: str) -> None:
     """Every pane brings new values; the index is in use all the time."""
     arrow, _ = KINDS[kind]
     kept, sizes = collection(Store(name, arrow, PARAMETERS.get(name, ()))), []
-    questions = [ask for ask in ASKED[name][0](arrow) if ask.name in ("count_distinct", "quantile", "top_k")]
+    questions = [ask for ask in ASKED[name][0](arrow) if ask.name in ("count_distinct", "quantile", "top_k", "sketch")]
     for step in range(600):
         values = pa.array([f"{step}.{i}" if kind == "strings" else step + i for i in range(20)], arrow)
         kept.insert(np.zeros(20, np.int32), np.arange(20, dtype=np.int32) % 2, values)

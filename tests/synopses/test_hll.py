@@ -12,8 +12,9 @@ import pytest
 from windrow.aggregates.collected import Question, Store
 from windrow.kernels.hll import REGISTERS, estimate
 from windrow.synopses.collection import Windows
-from windrow.synopses.hll import MOST_COUPONS, Hll, coupons_of
+from windrow.synopses.hll import MOST_COUPONS, Hll
 from windrow.synopses.hll_format import coupons_to_bytes, from_bytes, registers_to_bytes
+from windrow.synopses.value_hashes import coupons_of
 
 ASK = Question("count_distinct", pa.int64())
 
@@ -159,3 +160,27 @@ def test_apache_reads_our_bytes_and_we_read_theirs(many: int, kind: str) -> None
 def test_another_sketch_is_refused() -> None:
     with pytest.raises(ValueError, match="lg_k 12, found family 7 with lg_k 10"):
         from_bytes(bytes(datasketches.hll_sketch(10).serialize_compact()))
+
+
+@pytest.mark.parametrize("lg_k", [4, 7, 8, 10, 12])
+@pytest.mark.parametrize("many", [0, 1, 7, 8, 24, 25, 300, 384, 385, 700, 6_000])
+def test_a_sketch_of_any_size_is_what_apache_makes(many: int, lg_k: int) -> None:
+    """The same mode, and the same coupons or registers: fewer registers are the maxima of those of lg_k 12."""
+    values = np.arange(many) * 7919
+    sketch = Hll(Store("hll", pa.int64()))
+    sketch.insert(np.zeros(many, np.int32), np.zeros(many, np.int32), pa.array(values))
+    sketch.close(np.array([0]), np.empty(0, np.int64))
+    ours = sketch.lookup(lone_window(1), Question("sketch", pa.binary(), (lg_k,)))[0].as_py()
+    theirs = datasketches.hll_sketch(lg_k, datasketches.tgt_hll_type.HLL_8)
+    for one in values.tolist():
+        theirs.update(one)
+    wanted = bytes(theirs.serialize_compact())
+    read = datasketches.hll_sketch.deserialize(ours)
+    assert read.lg_config_k == lg_k and read.is_empty() == (many == 0)
+    assert abs(read.get_estimate() - many) <= 4 * 1.04 / math.sqrt(1 << lg_k) * many
+    if wanted[7] & 3 == 2:
+        assert (ours[:4], ours[7], ours[32:]) == (wanted[:4], wanted[7], wanted[32:])
+    else:
+        start = 8 if wanted[7] & 3 == 0 else 12
+        assert ours[:start] == wanted[:start] and len(ours) == len(wanted)
+        assert sorted(np.frombuffer(wanted, "<u4", -1, start)) == np.frombuffer(ours, "<u4", -1, start).tolist()

@@ -35,6 +35,8 @@ class Question:
     name: str
     type: pa.DataType
     parameters: Parameters = ()
+    size: int = 8
+    """About how many bytes an answer has at most, if it is a great one."""
 
 
 @dataclass(frozen=True)

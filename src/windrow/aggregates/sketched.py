@@ -1,10 +1,11 @@
-"""Aggregates that are answered from summaries of a fixed size per pane: FREQUENT and the APPROX_ ones.
+"""Aggregates that are answered from summaries of a fixed size per pane: FREQUENT, the APPROX_ ones, sketches.
 
 Each says how far its answers may be off; that is in the metadata of the answer's column, and in EXPLAIN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,6 +66,28 @@ def _count_distinct(kind: pa.DataType, parameters: Parameters) -> Collected:
     return Collected(Store("hll", kind), Question("count_distinct", pa.int64()))
 
 
+def _hll_sketch(kind: pa.DataType, parameters: Parameters) -> Collected:
+    (lg_k,) = parameters
+    size = 40 + (1 << int(lg_k))
+    return Collected(Store("hll", kind), Question("sketch", pa.binary(), parameters, size))
+
+
+def _theta_sketch(kind: pa.DataType, parameters: Parameters) -> Collected:
+    (lg_k,) = parameters
+    return Collected(Store("theta", kind, parameters), Question("sketch", pa.binary(), (), 24 + (8 << int(lg_k))))
+
+
+def _hll_error(parameters: Parameters) -> str:
+    error = 104 / 2 ** (int(parameters[0]) / 2)
+    return f"estimates: relative {2 * error:.2g} % at 95 % (standard error {error:.2g} %)"
+
+
+def _theta_error(parameters: Parameters) -> str:
+    values = 1 << int(parameters[0])
+    error = 100 / math.sqrt(values - 1)
+    return f"estimates: relative {2 * error:.2g} % at 95 % (standard error {error:.2g} %); exact up to {values} values"
+
+
 def _quantile(kind: pa.DataType, parameters: Parameters) -> Collected:
     return Collected(_ranks(kind), Question("quantile", kind, parameters))
 
@@ -93,6 +116,8 @@ SKETCHED: dict[str, Sketched] = {
     "APPROX_COUNT_DISTINCT": Sketched(
         _count_distinct, lambda _: "relative 3.3 % at 95 % (standard error 1.6 %); nearly exact up to 768"
     ),
+    "HLL_SKETCH_AGG": Sketched(_hll_sketch, _hll_error),
+    "THETA_SKETCH_AGG": Sketched(_theta_sketch, _theta_error),
     "APPROX_QUANTILE": Sketched(_quantile, lambda _: _RANK),
     "APPROX_MEDIAN": Sketched(_median, lambda _: _RANK, numbers=True),
     "APPROX_TOP_K": Sketched(

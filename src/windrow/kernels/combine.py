@@ -13,6 +13,8 @@ from windrow.kernels.jit import Codes, Ints, kernel
 ADD, MIN, MAX, ADD_FLOATS, MOMENTS, AFFINE = range(6)
 POINT = 8
 """Combining one number of a row costs as much as so many when the whole row is combined, which is done in vectors."""
+ON, ANEW, OVER = range(3)
+"""How a sliding aggregation comes to its next window."""
 
 
 @kernel
@@ -263,6 +265,18 @@ def scan_back(
 
 
 @kernel
+def turn_of(i: int, start: int, stop: int, lo: int, mid: int, hi: int) -> int:
+    """How a sliding aggregation of panes lo..hi-1, of which those before mid are its front, goes on to window i.
+
+    ANEW: a window that goes back. OVER: the front is used up, and what the back holds, and what enters now, becomes the
+    new front.
+    """
+    if i == 0 or start < lo or stop < hi or start >= hi:
+        return ANEW
+    return OVER if start > lo and start >= mid else ON
+
+
+@kernel
 def slide_panes(
     op: int,
     panes: Ints,
@@ -298,13 +312,12 @@ def slide_panes(
     for i in range(first.size):
         start = first[i]
         stop = max(last[i], start)
-        fresh = i == 0 or start < lo or stop < hi or start >= hi
-        if fresh:
+        turn = turn_of(i, start, stop, lo, mid, hi)
+        if turn == ANEW:
             bottom = start
             mid = start
             hi = start
-        elif start > lo and start >= mid:
-            # The front is used up: what the back holds, and what enters now, becomes the new front.
+        elif turn == OVER:
             bottom = start
             for p in range(stop - 1, start - 1, -1):
                 row = front[p - bottom]
@@ -313,8 +326,7 @@ def slide_panes(
                     combine_rows(op, row, front[p + 1 - bottom], groups)
             mid = stop
             hi = stop
-            fresh = True
-        if fresh:
+        if turn != ON:
             for w in range(words):
                 back[w, :] = identity[w]
         for p in range(hi, stop):
@@ -349,12 +361,13 @@ def slide_single(
     for i in range(first.size):
         start = first[i]
         stop = max(last[i], start)
-        if i == 0 or start < lo or stop < hi or start >= hi:
+        turn = turn_of(i, start, stop, lo, mid, hi)
+        if turn == ANEW:
             bottom = start
             mid = start
             hi = start
             back = nothing
-        elif start > lo and start >= mid:
+        elif turn == OVER:
             bottom = start
             value = nothing
             for p in range(stop - 1, start - 1, -1):
@@ -380,10 +393,11 @@ def weigh_slide(first: Ints, last: Ints) -> int:
     for i in range(first.size):
         start = first[i]
         stop = max(last[i], start)
-        if i == 0 or start < lo or stop < hi or start >= hi:
+        turn = turn_of(i, start, stop, lo, mid, hi)
+        if turn == ANEW:
             mid = start
             hi = start
-        elif start > lo and start >= mid:
+        elif turn == OVER:
             total += stop - start
             mid = stop
             hi = stop

@@ -156,15 +156,9 @@ def ranked(
     """
     best = np.empty(bounds[-1], np.int64)
     best_counts = np.empty(bounds[-1], np.int64)
-    count = np.zeros(place_groups.size, np.int64)
-    listed = np.empty(place_groups.size, np.int64)
-    position = np.empty(place_groups.size, np.int64)
-    ends = starts.copy()
+    count, listed, position, ends = _blank_lists(starts, place_groups)
     for w in order:
-        for piece in range(PIECES):
-            sign = -1 if piece < LEAVING else 1
-            for e in range(moves[w, piece, 0], moves[w, piece, 1]):
-                _list_present(places[e], sign * counts[e], count, listed, position, ends, place_groups)
+        _move_lists(moves[w], places, counts, count, listed, position, ends, place_groups)
         for row in range(offsets[w], offsets[w + 1]):
             start = bounds[row]
             wanted = bounds[row + 1] - start
@@ -203,15 +197,9 @@ def sum_floats(
     Each sum is made anew, with compensation: a NaN, an infinity or a great number leaves nothing behind.
     """
     out = np.zeros(present.size)
-    count = np.zeros(place_groups.size, np.int64)
-    listed = np.empty(place_groups.size, np.int64)
-    position = np.empty(place_groups.size, np.int64)
-    ends = starts.copy()
+    count, listed, position, ends = _blank_lists(starts, place_groups)
     for w in order:
-        for piece in range(PIECES):
-            sign = -1 if piece < LEAVING else 1
-            for e in range(moves[w, piece, 0], moves[w, piece, 1]):
-                _list_present(places[e], sign * counts[e], count, listed, position, ends, place_groups)
+        _move_lists(moves[w], places, counts, count, listed, position, ends, place_groups)
         for row in range(offsets[w], offsets[w + 1]):
             total, error = 0.0, 0.0
             for i in range(starts[present[row]], ends[present[row]]):
@@ -221,6 +209,31 @@ def sum_floats(
                 total = grown
             out[row] = total + error if np.isfinite(total) else total
     return out
+
+
+@kernel
+def _blank_lists(starts: Ints, place_groups: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Per place its count, and where it is listed; the list of the places of each group, and where it ends."""
+    count = np.zeros(place_groups.size, np.int64)
+    return count, np.empty_like(count), np.empty_like(count), starts.copy()
+
+
+@kernel
+def _move_lists(
+    pieces: Ints,
+    places: Codes,
+    counts: Ints,
+    count: Ints,
+    listed: Ints,
+    position: Ints,
+    ends: Ints,
+    place_groups: Ints,
+) -> None:
+    """Take the entries of a window in and out of the lists of its groups."""
+    for piece in range(PIECES):
+        sign = -1 if piece < LEAVING else 1
+        for e in range(pieces[piece, 0], pieces[piece, 1]):
+            _list_present(places[e], sign * counts[e], count, listed, position, ends, place_groups)
 
 
 @kernel

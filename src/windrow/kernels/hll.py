@@ -1,27 +1,16 @@
-"""HyperLogLog as Apache DataSketches has it: the same hash and coupons, so that sketches of both can be merged.
+"""HyperLogLog as Apache DataSketches has it: the same coupons (see `murmur`), so that sketches of both can be merged.
 
-A value's hash is MurmurHash3 (x64, 128 bits, seed 9001) of its 8 bytes or its UTF-8. A coupon is 26 bits of address
-and 6 bits of value (leading zeros of the second half of the hash, plus one); a register is the low 12 bits of the
-address, and keeps the greatest value.
+A register is the low 12 bits of the address of a coupon, and keeps the greatest value.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.kernels.jit import Codes, Floats, Ints, kernel
-
-SEED = np.uint64(9001)
-C1, C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
-M1, M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
-N1, N2 = np.uint64(0x52DCE729), np.uint64(0x38495AB5)
-FIVE, BYTE = np.uint64(5), np.uint64(8)
-R27, R31, R33, R64 = np.uint64(27), np.uint64(31), np.uint64(33), np.uint64(64)
-ADDRESS = np.uint64(0x3FFFFFF)
 
 LG_K = 12
 REGISTERS = 1 << LG_K
@@ -31,81 +20,28 @@ Registers = NDArray[np.uint8]
 
 
 @kernel
-def rotated(word: Any, bits: Any) -> Any:
-    """The word with its bits moved left, around."""
-    return (word << bits) | (word >> (R64 - bits))
-
-
-@kernel
-def mixed(word: Any) -> Any:
-    """The finalisation of MurmurHash3."""
-    word ^= word >> R33
-    word *= M1
-    word ^= word >> R33
-    word *= M2
-    return word ^ (word >> R33)
-
-
-@kernel
-def coupon_of(h1: Any, h2: Any, size: Any) -> int:
-    """Finish a hash of so many bytes, and take the coupon of it."""
-    h1 ^= size
-    h2 ^= size
-    h1 += h2
-    h2 += h1
-    h1 = mixed(h1)
-    h2 = mixed(h2)
-    h1 += h2
-    h2 += h1
-    zeros = 0
-    while zeros < 62 and h2 >> np.uint64(63 - zeros) == np.uint64(0):
-        zeros += 1
-    return int(((zeros + 1) << 26) | np.int64(h1 & ADDRESS))
-
-
-@kernel
-def word_coupons(words: Ints, coupons: Ints) -> None:
-    """The coupon of each 8-byte value."""
-    for i in range(words.size):
-        k1 = rotated(np.uint64(words[i]) * C1, R31) * C2
-        coupons[i] = coupon_of(SEED ^ k1, SEED, BYTE)
-
-
-@kernel
-def byte_coupons(offsets: Ints, data: NDArray[np.uint8], coupons: Ints) -> None:
-    """The coupon of each string data[offsets[i]:offsets[i+1]]."""
-    for i in range(coupons.size):
-        at = offsets[i]
-        end = offsets[i + 1]
-        size = np.uint64(end - at)
-        h1 = SEED
-        h2 = SEED
-        while at <= end:
-            # 16 bytes at a time; the last block may be short or empty, and is not stirred like the others.
-            k1 = np.uint64(0)
-            k2 = np.uint64(0)
-            for b in range(min(8, end - at)):
-                k1 |= np.uint64(data[at + b]) << np.uint64(8 * b)
-            for b in range(8, min(16, end - at)):
-                k2 |= np.uint64(data[at + b]) << np.uint64(8 * b - 64)
-            h1 ^= rotated(k1 * C1, R31) * C2
-            if end - at >= 16:
-                h1 = (rotated(h1, R27) + h2) * FIVE + N1
-            h2 ^= rotated(k2 * C2, R33) * C1
-            if end - at >= 16:
-                h2 = (rotated(h2, R31) + h1) * FIVE + N2
-            at += 16
-        coupons[i] = coupon_of(h1, h2, size)
-
-
-@kernel
 def set_registers(rows: Ints, coupons: Ints, registers: Registers) -> None:
-    """registers[row, address] = the greatest value; rows below 0 are left out."""
+    """registers[row, address] = the greatest value; rows below 0 are left out. There are a power of two in a row."""
     for i in range(rows.size):
         if rows[i] >= 0:
-            slot = coupons[i] & (REGISTERS - 1)
+            slot = coupons[i] & (registers.shape[1] - 1)
             value = coupons[i] >> 26
             registers[rows[i], slot] = max(registers[rows[i], slot], value)
+
+
+@kernel
+def harmonic(registers: Registers, low: Floats, high: Floats, zeros: Ints) -> None:
+    """Per row the sum of 2^-value over the values below 32 and over the others, and how many are 0."""
+    for row in range(registers.shape[0]):
+        counts = np.zeros(VALUES, np.int64)
+        for slot in range(registers.shape[1]):
+            counts[registers[row, slot]] += 1
+        zeros[row] = counts[0]
+        for value in range(VALUES):
+            if value < 32:
+                low[row] += counts[value] * 0.5**value
+            else:
+                high[row] += counts[value] * 0.5**value
 
 
 @kernel
@@ -205,11 +141,14 @@ def slide_sketches(
     row_last: Ints,
     most: int,
     out: Floats,
+    kept: Registers,
+    sizes: Ints,
 ) -> None:
     """Estimates for answer rows in order of group: coupons and registers enter and leave as windows advance.
 
     Entries starts[g]..starts[g+1]-1 are those of group g, by pane. Few different coupons are counted one by one, more
-    than `most`, or a cell that has registers, by the registers.
+    than `most`, or a cell that has registers, by the registers. If there is room in `kept`, row i of it gets sizes[i]
+    coupons of 4 bytes, lowest byte first, in any order; or all registers, and sizes[i] is -1.
     """
     counts = np.zeros(REGISTERS * VALUES, np.int32)
     greatest = np.zeros(REGISTERS, np.int64)
@@ -224,6 +163,9 @@ def slide_sketches(
     table = np.full(size, -1, np.int64)
     alike = np.zeros(size, np.int64)
     places = np.empty(longest, np.int64)
+    # The places of the different coupons that are in, and where each stands among them.
+    inside = np.empty(longest, np.int64)
+    where = np.empty(size, np.int64)
     group = -1
     a = b = c = d = 0
     a_stop = c_stop = base = 0
@@ -269,14 +211,21 @@ def slide_sketches(
             put(coupon & (REGISTERS - 1), coupon >> 26, counts, greatest, histogram)
             place = places[b - base]
             alike[place] += 1
-            distinct += alike[place] == 1
+            if alike[place] == 1:
+                inside[distinct] = place
+                where[place] = distinct
+                distinct += 1
             b += 1
         while a < b and sparse_panes[a] < low:
             coupon = sparse_coupons[a]
             take(coupon & (REGISTERS - 1), coupon >> 26, counts, greatest, histogram)
             place = places[a - base]
             alike[place] -= 1
-            distinct -= alike[place] == 0
+            if alike[place] == 0:
+                distinct -= 1
+                last = inside[distinct]
+                inside[where[place]] = last
+                where[last] = where[place]
             a += 1
         while d < c_stop and dense_panes[d] < high:
             for slot in range(REGISTERS):
@@ -286,7 +235,16 @@ def slide_sketches(
             for slot in range(REGISTERS):
                 take(slot, registers[dense_rows[c], slot], counts, greatest, histogram)
             c += 1
-        if c == d and distinct <= most:
-            out[row] = distinct
+        few = c == d and distinct <= most
+        if kept.shape[0] == 0:
+            out[row] = distinct if few else estimate(histogram)
+        elif few:
+            sizes[row] = distinct
+            for i in range(distinct):
+                coupon = table[inside[i]]
+                for byte in range(4):
+                    kept[row, 4 * i + byte] = (coupon >> (8 * byte)) & 255
         else:
-            out[row] = estimate(histogram)
+            sizes[row] = -1
+            for slot in range(REGISTERS):
+                kept[row, slot] = greatest[slot]

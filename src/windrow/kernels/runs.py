@@ -7,12 +7,19 @@ the sum of weight k over the entries of the run up to there. A pane's entries be
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from windrow.kernels.jit import Codes, Ints, kernel
 
 MOST_RUNS = 128
 """A window of less than 2**63 panes is made of fewer runs."""
+
+Runs: TypeAlias = tuple[Ints, Ints, Ints, int, Ints, int]
+"""Keys, groups, sums, the number of levels, bounds, and the pane `origin` to which bounds[0] belongs."""
+Rows: TypeAlias = tuple[Ints, Ints, Ints, Codes]
+"""First, last, offsets, present: rows offsets[w] .. offsets[w+1]-1 are panes first[w] .. last[w]-1 of a group each."""
 
 
 @kernel
@@ -62,19 +69,10 @@ def _merge(keys: Ints, groups: Ints, sums: Ints, level: int, start: int, middle:
 
 
 @kernel
-def totals(
-    keys: Ints,
-    groups: Ints,
-    sums: Ints,
-    levels: int,
-    bounds: Ints,
-    origin: int,
-    first: Ints,
-    last: Ints,
-    offsets: Ints,
-    present: Codes,
-) -> Ints:
+def totals(index: Runs, rows: Rows) -> Ints:
     """The sum of weight 0 of each answer row: O(log panes · log entries)."""
+    _, groups, sums, levels, bounds, origin = index
+    first, last, offsets, present = rows
     out = np.zeros(present.size, np.int64)
     runs, low, high = _blank_runs()
     for w in range(first.size):
@@ -87,22 +85,13 @@ def totals(
 
 
 @kernel
-def below(
-    keys: Ints,
-    groups: Ints,
-    sums: Ints,
-    levels: int,
-    bounds: Ints,
-    origin: int,
-    first: Ints,
-    last: Ints,
-    offsets: Ints,
-    present: Codes,
-) -> Ints:
+def below(index: Runs, rows: Rows) -> Ints:
     """All weights [k, rows], over the entries of the window whose key is below its first pane.
 
     O(log panes · log entries) per row.
     """
+    keys, groups, sums, levels, bounds, origin = index
+    first, last, offsets, present = rows
     out = np.zeros((sums.shape[0], present.size), np.int64)
     runs, low, high = _blank_runs()
     for w in range(first.size):
@@ -118,24 +107,14 @@ def below(
 
 
 @kernel
-def select(
-    keys: Ints,
-    groups: Ints,
-    sums: Ints,
-    levels: int,
-    bounds: Ints,
-    origin: int,
-    first: Ints,
-    last: Ints,
-    offsets: Ints,
-    present: Codes,
-    positions: Ints,
-) -> Ints:
+def select(index: Runs, rows: Rows, positions: Ints) -> Ints:
     """The keys at positions [k, rows] of each row's sorted entries, weight 0 counted from 1; 0 for no position.
 
     O(log² W · log log W) per answer, where W is the window's entries: each step takes a key from the longest piece
     that is left and cuts every piece there.
     """
+    keys, groups, sums, levels, bounds, origin = index
+    first, last, offsets, present = rows
     out = np.zeros(positions.shape, np.int64)
     runs, low, high = _blank_runs()
     left, right, cut = np.empty(MOST_RUNS, np.int64), np.empty(MOST_RUNS, np.int64), np.empty(MOST_RUNS, np.int64)

@@ -31,9 +31,15 @@ _NAMED_NODES: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "APPROX_QUANTILE",
     exp.ApproxTopK: "APPROX_TOP_K",
 }
-_NAMED_CALLS = {"TOP_K", "FREQUENT", "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT", "APPROX_COUNT_DISTINCT"}
+_NAMED_CALLS = {
+    "TOP_K", "FREQUENT", "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT", "APPROX_COUNT_DISTINCT", "HLL_SKETCH_AGG",
+    "THETA_SKETCH_AGG",
+}  # fmt: skip
 _FRACTION = frozenset({"QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC"})
 _COUNTED = frozenset({"TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"})
+_SKETCHES = {"HLL_SKETCH_AGG": (4, 12), "THETA_SKETCH_AGG": (4, 26)}
+"""The least and the greatest lg_k: they return a sketch of 2^lg_k entries."""
+_LG_K = 12
 
 
 @dataclass(frozen=True)
@@ -103,11 +109,16 @@ def aggregate_call(node: exp.Expr) -> AggregateCall:
         if distinct:
             raise error(node, "COUNT(DISTINCT *) is not defined; name the expression to count")
         return AggregateCall(name, None, filter=filter_, node=outer)
+    if name in _SKETCHES and len(arguments) == 2:
+        wanted = 2
     if len(arguments) != wanted:
-        raise error(node, f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, found {len(arguments)}")
+        told = "1 or 2 arguments" if name in _SKETCHES else f"{wanted} argument{'s' if wanted > 1 else ''}"
+        raise error(node, f"{name} takes {told}, found {len(arguments)}")
     if any(isinstance(argument, exp.Star) for argument in arguments):
         raise error(node, f"{name}(*) is not defined; only COUNT(*) is")
-    parameter = _parameter(name, arguments[1], node) if wanted == 2 else None
+    parameter: float | int | None = _LG_K if name in _SKETCHES else None
+    if wanted == 2:
+        parameter = _parameter(name, arguments[1], node)
     if distinct and name not in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
         raise error(node, f"DISTINCT is not defined for {name}")
     return AggregateCall(name, arguments[0], parameter, distinct, filter_, descending, outer, marked(node))
@@ -148,6 +159,11 @@ def _parameter(name: str, node: exp.Expr, call: exp.Expr) -> float | int:
         if number is None or not 0 <= number <= 1:
             raise error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
         return number
+    if name in _SKETCHES:
+        least, most = _SKETCHES[name]
+        if number is None or not least <= number <= most or number != int(number):
+            raise error(call, f"{name} needs a whole number lg_k from {least} to {most}, found {node.sql('cql')}")
+        return int(number)
     if number is None or not 1 <= number <= 1_000_000 or number != int(number):
         raise error(call, f"{name} needs a whole number k from 1 to 1,000,000, found {node.sql('cql')}")
     return int(number)
@@ -163,6 +179,10 @@ def _sum_type(argument: exp.DataType) -> exp.DataType:
 
 def _double(_: exp.DataType) -> exp.DataType:
     return types.DOUBLE
+
+
+def _blob(_: exp.DataType) -> exp.DataType:
+    return types.BLOB
 
 
 def _same(argument: exp.DataType) -> exp.DataType:
@@ -190,5 +210,6 @@ _RULES: dict[str, _Rule] = {
         ("MIN", "MAX", "MODE", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC"),
         (_ordered, _VALUE, _same),
     ),
+    **dict.fromkeys(_SKETCHES, (_ordered, _VALUE, _blob)),
     **dict.fromkeys(("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"), (_ordered, _VALUE, _ranked)),
 }  # fmt: skip

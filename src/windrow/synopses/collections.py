@@ -8,9 +8,10 @@ from windrow.synopses.frequencies import Frequencies
 from windrow.synopses.frequent import Frequent
 from windrow.synopses.hll import Hll
 from windrow.synopses.sketches import FrequentItemsSketch, QuantileSketch
+from windrow.synopses.theta import Theta
 
 COLLECTIONS: dict[str, type[Collection]] = {
-    cls.name: cls for cls in (Frequencies, Frequent, Hll, QuantileSketch, FrequentItemsSketch)
+    cls.name: cls for cls in (Frequencies, Frequent, Hll, Theta, QuantileSketch, FrequentItemsSketch)
 }
 
 

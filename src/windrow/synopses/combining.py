@@ -240,7 +240,7 @@ class Combining(Synopsis):
         """Become what `snapshot` wrote."""
         self._check(meta)
         self.groups = meta["groups"]
-        self._load_edges(arrays["edges"])
+        self._edges.load(arrays["edges"])
         self.first, self.seen = meta["first"], Seen(*meta["seen"])
         self.steps = np.array(meta["steps"], np.int64)
         shape = (len(self.edges), len(self.component.dtypes), self.groups)

@@ -26,7 +26,6 @@ from windrow.synopses.value_codes import ValueCodes
 
 MANY_ROWS = 1 << 20
 """Rows of open panes that wait to be counted; then equal ones are put together."""
-GROUPS, CODES, COUNTS = range(3)
 
 
 class Frequencies(Collection):
@@ -44,10 +43,11 @@ class Frequencies(Collection):
 
     def _reset(self) -> None:
         """No closed panes."""
-        self._closed = Queue(3)
+        self._groups, self._entry_codes, self._counts = Queue(np.int64), Queue(np.int64), Queue(np.int64)
+        """Of the entries of closed panes."""
         # Where the entries of each closed pane begin, and the end, counted from the first entry ever.
-        self._bounds = Queue(1)
-        self._bounds.append(np.zeros(1, np.int64))
+        self._bounds = Queue(np.int64)
+        self._bounds.push(np.zeros(1, np.int64))
         self._first = 0
         """The number of the first closed pane, which it keeps."""
         self._values = FrequencyIndex(by_last_pane=False)
@@ -62,7 +62,7 @@ class Frequencies(Collection):
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        own = sum(one.nbytes for one in self._open) + self._closed.nbytes + self._bounds.nbytes
+        own = sum(one.nbytes for one in self._open) + sum(one.nbytes for one in (*self._closed, self._bounds))
         return own + self._codes.nbytes + self._values.nbytes + self._last_panes.nbytes
 
     # -- open panes -----------------------------------------------------------------------------------------------
@@ -124,41 +124,48 @@ class Frequencies(Collection):
         left = whole[whole.panes >= len(closing)] if len(staying) else Entries.none()
         done = (whole[whole.panes < len(closing)] if len(left) else whole).counted()
         ends = np.searchsorted(done.panes, np.arange(len(closing)), "right")
-        self._closed.append(done.groups, done.codes, done.counts)
-        self._bounds.append(self._bounds[0][-1] + ends)
+        for queue, column in zip(self._closed, (done.groups, done.codes, done.counts), strict=True):
+            queue.push(column)
+        self._bounds.push(self._bounds.rows[-1] + ends)
         self._open = [left.in_panes(np.arange(-len(closing), len(staying)))]
         self._waiting = self._counted = len(left)
         self._sliding = None
 
     def fill(self, panes: int) -> None:
         """Panes without entries."""
-        self._bounds.append(np.full(panes, self._bounds[0][-1]))
+        self._bounds.push(np.full(panes, self._bounds.rows[-1]))
 
     def expire(self, panes: int) -> None:
         """Drop the first entries, and now and then the strings that are in none."""
-        bounds = self._bounds[0]
-        self._closed.drop(int(bounds[panes] - bounds[0]))
+        bounds = self._bounds.rows
+        gone = int(bounds[panes] - bounds[0])
+        for queue in self._closed:
+            queue.drop(gone)
         self._bounds.drop(panes)
         self._first += panes
         for index in self._indices:
             index.expire(self._first)
         self._sliding = None
         self._codes.compact(
-            lambda: np.unique(np.concatenate([self._closed[CODES], *(one.codes for one in self._open)]))
+            lambda: np.unique(np.concatenate([self._entry_codes.rows, *(one.codes for one in self._open)]))
         )
 
     def select(self, live: Ints) -> None:
         """Renumber the groups of all entries."""
         new = np.zeros(int(live[-1]) + 1 if len(live) else 1, np.int64)
         new[live] = np.arange(len(live))
-        for groups in (self._closed[GROUPS], *(one.groups for one in self._open)):
+        for groups in (self._groups.rows, *(one.groups for one in self._open)):
             groups[:] = new[groups]
         self._forget_derived()
 
     def _translate(self, old: Ints, new: Ints) -> None:
-        for codes in (self._closed[CODES], *(one.codes for one in self._open)):
+        for codes in (self._entry_codes.rows, *(one.codes for one in self._open)):
             codes[:] = new[np.searchsorted(old, codes)]
         self._forget_derived()
+
+    @property
+    def _closed(self) -> tuple[Queue, Queue, Queue]:
+        return self._groups, self._entry_codes, self._counts
 
     @property
     def _indices(self) -> tuple[FrequencyIndex, FrequencyIndex]:
@@ -174,14 +181,14 @@ class Frequencies(Collection):
 
     def lookup(self, windows: Windows, ask: Question) -> pa.Array:
         """From an index for few rows over long windows, else by sliding; questions of one lookup share the sliding."""
-        entries = self._closed[GROUPS], self._closed[CODES], self._closed[COUNTS]
-        bounds = self._bounds[0] - self._bounds[0][0]
+        entries = self._groups.rows, self._entry_codes.rows, self._counts.rows
+        bounds = self._bounds.rows - self._bounds.rows[0]
         if self._sliding is None or self._sliding.windows is not windows:
             self._sliding = Sliding(windows, bounds[windows.first], bounds[windows.last], entries)
         counted: Counted = self._sliding
         if not slides_only(ask, self.store.kind):
             index = self._values if is_quantile(ask) else self._last_panes
-            if index.worth(len(windows.present), self._sliding.moved, len(bounds) - 1, len(self._closed)):
+            if index.worth(len(windows.present), self._sliding.moved, len(bounds) - 1, len(self._groups)):
                 counted = Indexed(windows, self._first, index.caught_up(self._first, bounds, entries))
         return answer(counted, ask, self._codes)
 
@@ -189,15 +196,16 @@ class Frequencies(Collection):
 
     def snapshot(self) -> dict[str, Any]:
         """All entries, open ones settled; an index is made again when it is worth it."""
-        arrays: dict[str, Any] = {"bounds": self._bounds[0] - self._bounds[0][0]}
-        arrays |= {"groups": self._closed[GROUPS], "codes": self._closed[CODES], "counts": self._closed[COUNTS]}
+        arrays: dict[str, Any] = {"bounds": self._bounds.rows - self._bounds.rows[0]}
+        arrays |= {"groups": self._groups.rows, "codes": self._entry_codes.rows, "counts": self._counts.rows}
         return arrays | prefixed("open", self._settled().arrays()) | prefixed("values", self._codes.snapshot())
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Become what `snapshot` wrote."""
         self._reset()
-        self._bounds.append(numpy_of(arrays["bounds"])[1:])
-        self._closed.append(*(numpy_of(arrays[name]) for name in ("groups", "codes", "counts")))
+        self._bounds.load(numpy_of(arrays["bounds"]))
+        for queue, name in zip(self._closed, ("groups", "codes", "counts"), strict=True):
+            queue.load(numpy_of(arrays[name]))
         self._open = [Entries.of(within("open", arrays))]
         self._waiting = self._counted = len(self._open[0])
         self._codes.restore(within("values", arrays))

@@ -1,8 +1,9 @@
-"""HyperLogLog per pane and group, for APPROX_COUNT_DISTINCT (Flajolet et al. 2007; estimator of Ertl 2017).
+"""HyperLogLog per pane and group, for APPROX_COUNT_DISTINCT and HLL_SKETCH_AGG.
 
 A cell with few different values keeps their coupons (4 bytes each), and counts them exactly but for collisions of 32
-bits; one with more keeps 4096 registers of a byte. Standard error 1.04 / √4096 = 1.6 %. The state is a function of the
-set of values: whatever the order and the cut of the input, and whoever has sliced it, the answer is the same.
+bits; one with more keeps 4096 registers of a byte (Flajolet et al. 2007; estimator of Ertl 2017). Standard error 1.04 /
+√4096 = 1.6 %. The state is a function of the set of values: whatever the order and the cut of the input, and whoever
+has sliced it, the answer is the same.
 
 Update O(1) per row; a lookup pays for what enters and leaves its windows, whatever their length. Space at most 4 KiB
 per pane and group. Hash, coupons and registers are those of Apache DataSketches with lg_k = 12 (see `hll_format`).
@@ -10,20 +11,24 @@ per pane and group. Hash, coupons and registers are those of Apache DataSketches
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates import columns
 from windrow.aggregates.collected import Question, Store
 from windrow.kernels import hll as kernels
-from windrow.kernels.jit import Codes, Ints, frozen
+from windrow.kernels.jit import Codes, Floats, Ints
+from windrow.synopses import hll_format
+from windrow.synopses.cell_bytes import LOW, binaries, blobs, cell_keys, content, places_of
 from windrow.synopses.codes import IntCodes
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.open_entries import renumber
-from windrow.synopses.row_queue import RowQueue
+from windrow.synopses.pane_index import PaneIndex
+from windrow.synopses.queue import Queue
 from windrow.synopses.snapshot import numpy_of, prefixed, within
+from windrow.synopses.value_hashes import coupons_of
 
 MOST_COUPONS = 768
 """A cell with more different coupons has registers; as many coupons would take as much space."""
@@ -31,7 +36,8 @@ MANY_WORDS = 1 << 17
 """So many coupons of open panes, and twice those that were left the last time, wait to be put in order."""
 CHUNK = 1 << 16
 """Rows that are taken in at once: their hash table stays in the cache."""
-LOW = 0xFFFFFFFF
+ANSWERS = 1 << 13
+"""Sketches that are answered at once, each of 4 KiB."""
 
 
 class Hll(Collection):
@@ -42,10 +48,10 @@ class Hll(Collection):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._open = _OpenCells()
-        self._sparse = _Panes()
-        self._coupons = RowQueue(np.uint32)
-        self._dense = _Panes()
-        self._registers = RowQueue(np.uint8, kernels.REGISTERS)
+        self._sparse = PaneIndex()
+        self._coupons = Queue(np.uint32)
+        self._dense = PaneIndex()
+        self._registers = Queue(np.uint8, kernels.REGISTERS)
 
     @classmethod
     def reason(cls, ask: Question) -> str:
@@ -61,21 +67,21 @@ class Hll(Collection):
 
     def insert(self, slots: Codes, gids: Codes, values: pa.Array) -> None:
         """Hash, and keep what is new."""
-        self._open.add(_keys(slots, gids), coupons_of(values))
+        self._open.add(cell_keys(slots, gids), coupons_of(values))
 
     def partials(self, slots: Ints, gids: Ints) -> pa.Array:
         """Per cell its coupons or its registers, as bytes."""
-        return self._open.packed(_keys(slots, gids))
+        return self._open.packed(cell_keys(slots, gids))
 
     def absorb(self, slots: Codes, gids: Codes, partials: pa.Array) -> None:
         """Coupons are added, registers merged."""
         sizes = np.diff(np.frombuffer(partials.buffers()[1], np.int64, len(partials) + 1, 8 * partials.offset))
-        keys, dense = _keys(slots, gids), sizes == kernels.REGISTERS
+        keys, dense = cell_keys(slots, gids), sizes == kernels.REGISTERS
         if dense.any():
-            rows = np.frombuffer(_bytes(partials.filter(pa.array(dense))), np.uint8).reshape(-1, kernels.REGISTERS)
+            rows = np.frombuffer(content(partials.filter(pa.array(dense))), np.uint8).reshape(-1, kernels.REGISTERS)
             self._open.merge(keys[dense], rows)
         if not dense.all():
-            coupons = np.frombuffer(_bytes(partials.filter(pa.array(~dense))), np.uint32).astype(np.int64)
+            coupons = np.frombuffer(content(partials.filter(pa.array(~dense))), np.uint32).astype(np.int64)
             self._open.add(np.repeat(keys[~dense], sizes[~dense] // 4), coupons)
 
     # -- time passes ----------------------------------------------------------------------------------------------
@@ -105,38 +111,63 @@ class Hll(Collection):
     def select(self, live: Ints) -> None:
         """Renumber the groups."""
         self._open.select(live)
-        for one in (self._sparse, self._dense):
-            renumber(one.gids.rows, live)
+        self._sparse.select(live)
+        self._dense.select(live)
 
     # -- answers --------------------------------------------------------------------------------------------------
 
     def lookup(self, windows: Windows, ask: Question) -> pa.Array:
-        """Estimates, rounded."""
+        """Estimates, rounded; or the sketches themselves."""
         if not len(windows.present):
             return pa.nulls(0, ask.type)
-        low, high = int(windows.first.min()), int(windows.last.max())
         group_major = np.argsort(windows.present, kind="stable")
         window = np.repeat(np.arange(len(windows.first)), np.diff(windows.offsets))[group_major]
+        group = windows.present[group_major].astype(np.int64)
+        slide = self._slider(windows)
+        nothing = np.empty((0, 0), np.uint8)
+        if ask.name == "count_distinct":
+            estimates = np.empty(len(window), np.float64)
+            slide(group, window, estimates, nothing, np.empty(0, np.int64))
+            answers = np.empty(len(window), np.int64)
+            answers[group_major] = np.rint(estimates)
+            return pa.array(answers).cast(ask.type)
+        parts = []
+        for first in range(0, len(window), ANSWERS):
+            some = slice(first, first + ANSWERS)
+            many = len(window[some])
+            kept, sizes = np.empty((many, kernels.REGISTERS), np.uint8), np.empty(many, np.int64)
+            slide(group[some], window[some], np.empty(0, np.float64), kept, sizes)
+            parts.append(hll_format.sketches(kept, sizes, int(ask.parameters[0])))
+        place = np.empty(len(group), np.int64)
+        place[group_major] = np.arange(len(group))
+        return blobs(pa.concat_arrays(parts).take(pa.array(place)), ask)
+
+    def _slider(self, windows: Windows) -> Callable[..., None]:
+        """Slides over the panes of these windows: for rows by group and window, into estimates or sketches."""
+        low, high = int(windows.first.min()), int(windows.last.max())
         sparse_panes, sparse_order, sparse_starts = self._sparse.by_group(low, high, windows.groups)
         dense_panes, dense_order, dense_starts = self._dense.by_group(low, high, windows.groups)
-        estimates = np.empty(len(window), np.float64)
-        kernels.slide_sketches(
-            sparse_panes,
-            self._coupons.rows[sparse_order].astype(np.int64),
-            sparse_starts,
-            dense_panes,
-            dense_order,
-            dense_starts,
-            self._registers.rows,
-            windows.present[group_major].astype(np.int64),
-            windows.first[window],
-            windows.last[window],
-            MOST_COUPONS,
-            estimates,
-        )
-        answers = np.empty(len(window), np.int64)
-        answers[group_major] = np.rint(estimates)
-        return pa.array(answers).cast(ask.type)
+        coupons = self._coupons.rows[sparse_order].astype(np.int64)
+
+        def slide(group: Ints, window: Ints, estimates: Floats, kept: kernels.Registers, sizes: Ints) -> None:
+            kernels.slide_sketches(
+                sparse_panes,
+                coupons,
+                sparse_starts,
+                dense_panes,
+                dense_order,
+                dense_starts,
+                self._registers.rows,
+                group,
+                windows.first[window],
+                windows.last[window],
+                MOST_COUPONS,
+                estimates,
+                kept,
+                sizes,
+            )
+
+        return slide
 
     # -- snapshots ------------------------------------------------------------------------------------------------
 
@@ -155,46 +186,6 @@ class Hll(Collection):
         self._open.restore(within("open", arrays))
 
 
-class _Panes:
-    """The groups of things that stand pane by pane in a queue."""
-
-    def __init__(self) -> None:
-        self.gids = RowQueue(np.int64)
-        self._bounds: Ints = np.zeros(1, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        return self.gids.nbytes + int(self._bounds.nbytes)
-
-    def push(self, panes: Ints, gids: Ints, count: int) -> None:
-        """So many more panes; panes[i] is counted from the first of them, ascending."""
-        ends = np.searchsorted(panes, np.arange(count), "right")
-        self._bounds = np.concatenate([self._bounds, self._bounds[-1] + ends])
-        self.gids.push(gids)
-
-    def drop(self, panes: int) -> int:
-        """Forget panes; says how many things were in them."""
-        gone = int(self._bounds[panes])
-        self.gids.drop(gone)
-        self._bounds = self._bounds[panes:] - gone
-        return gone
-
-    def by_group(self, low: int, high: int, groups: int) -> tuple[Ints, Ints, Ints]:
-        """For panes low..high-1: the pane and place of each thing, by group and pane, and where groups begin."""
-        begin, end = int(self._bounds[low]), int(self._bounds[high])
-        gids = self.gids.rows[begin:end]
-        order = np.argsort(gids, kind="stable")
-        panes = np.repeat(np.arange(low, high), np.diff(self._bounds[low : high + 1]))
-        return panes[order], order + begin, np.searchsorted(gids[order], np.arange(groups + 1)).astype(np.int64)
-
-    def snapshot(self) -> dict[str, Any]:
-        return {"gids": self.gids.rows, "bounds": self._bounds}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        self.gids.load(numpy_of(arrays["gids"]))
-        self._bounds = numpy_of(arrays["bounds"])
-
-
 class _OpenCells:
     """Coupons of cells (slot, group) as words of cell and coupon; registers of those that have many."""
 
@@ -202,7 +193,7 @@ class _OpenCells:
         self._cells = IntCodes(direct=False)
         self._rows: Ints = np.empty(0, np.int64)
         """By cell: the row of its registers, or -1."""
-        self._registers = RowQueue(np.uint8, kernels.REGISTERS)
+        self._registers = Queue(np.uint8, kernels.REGISTERS)
         self._words: list[Ints] = []
         self._waiting = 0
         self._settled = 0
@@ -266,15 +257,12 @@ class _OpenCells:
     def packed(self, keys: Ints) -> pa.Array:
         """What each cell holds, as bytes: 4 per coupon, or all registers; NULL for a cell without values."""
         words, known = self._settle(), self._cells.uniques
-        order = np.argsort(known)
         if not len(known):
             return pa.nulls(len(keys), pa.large_binary())
-        place = np.minimum(np.searchsorted(known[order], keys), len(known) - 1)
-        cells = order[place]
-        there = known[cells] == keys
+        cells, there = places_of(known, keys)
         bounds = np.searchsorted(words >> 32, np.arange(len(known) + 1))
-        sparse = _binary(bounds * 4, (words & LOW).astype(np.uint32))
-        dense = _binary(np.arange(len(self._registers) + 1) * kernels.REGISTERS, self._registers.rows)
+        sparse = binaries(bounds * 4, (words & LOW).astype(np.uint32))
+        dense = binaries(np.arange(len(self._registers) + 1) * kernels.REGISTERS, self._registers.rows)
         rows = self._rows[cells]
         chosen = np.where(rows >= 0, len(known) + rows, cells)
         return pa.concat_arrays([sparse, dense]).take(pa.array(chosen, mask=~there))
@@ -303,7 +291,7 @@ class _OpenCells:
         rows = self._rows[cells]
         full = rows >= 0
         registers = self._registers.rows[rows[full]]
-        self._registers = RowQueue(np.uint8, kernels.REGISTERS)
+        self._registers = Queue(np.uint8, kernels.REGISTERS)
         self._registers.push(registers)
         self._rows = np.where(full, np.cumsum(full) - 1, -1)
         self._cells.replace(keys[cells])
@@ -326,41 +314,3 @@ class _OpenCells:
         self._cells.replace(numpy_of(arrays["keys"]))
         self._registers.load(numpy_of(arrays["registers"]))
         self._waiting = self._settled = len(self._words[0])
-
-
-def coupons_of(values: pa.Array) -> Ints:
-    """The coupon of each value, none of which is NULL."""
-    coupons = np.empty(len(values), np.int64)
-    if columns.is_text(values.type):
-        text = values.cast(pa.large_string())
-        _, offsets, data = text.buffers()
-        ends = np.frombuffer(offsets, np.int64, len(text) + 1, 8 * text.offset) if len(text) else np.zeros(1, np.int64)
-        content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        kernels.byte_coupons(frozen(ends), frozen(content), coupons)
-        return coupons
-    if pa.types.is_floating(values.type):
-        floats = columns.floats(values) + 0.0  # -0.0 is 0.0
-        floats[np.isnan(floats)] = np.nan
-        words = floats.view(np.int64)
-    elif pa.types.is_decimal(values.type):
-        words = columns.unscaled(values)
-    else:
-        words = columns.ints(values).astype(np.int64)
-    kernels.word_coupons(frozen(words), coupons)
-    return coupons
-
-
-def _keys(slots: Any, gids: Any) -> Ints:
-    return np.asarray((slots.astype(np.int64) << 32) | gids)
-
-
-def _binary(offsets: Any, data: Any) -> pa.Array:
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-
-
-def _bytes(values: pa.Array) -> Any:
-    """The content of a binary array, one value after the other."""
-    ends = np.frombuffer(values.buffers()[1], np.int64, len(values) + 1, 8 * values.offset)
-    data = values.buffers()[2]
-    return b"" if data is None else memoryview(data)[int(ends[0]) : int(ends[-1])]

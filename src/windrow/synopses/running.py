@@ -44,8 +44,9 @@ class Running(Synopsis):
         matrix.reserve(len(order))
         data, at = matrix.data, matrix.stop - 1
         width = partials.shape[2]
-        # Columns beyond the partials' width have no rows yet: their sums stay 0.
-        data[at + 1 : at + 1 + len(order), :, width:] = 0
+        if width < data.shape[2]:
+            # Columns beyond the partials' width have no rows yet: their sums stay 0.
+            data[at + 1 : at + 1 + len(order), :, width:] = 0
         prefix.append_prefixes(data, at, partials, order, width)
         matrix.stop += len(order)
 
@@ -57,7 +58,7 @@ class Running(Synopsis):
     @property
     def prefixes(self) -> Ints:
         """The sums [panes + 1, words, groups] before each pane, and after the last."""
-        return self._matrix.data[self._matrix.start : self._matrix.stop]
+        return self._matrix.rows
 
     def count_present(self, first: Ints, last: Ints, groups: int) -> Ints:
         """For a row count: offsets [windows + 1] of the groups that have rows in each window."""
@@ -80,7 +81,7 @@ class Running(Synopsis):
 
     def table(self, groups: int) -> Ints:
         """For a row count: the rows of each group before each pane, and after the last."""
-        return self._matrix.rows(groups)[:, 0]
+        return self._matrix.rows[:, 0, :groups]
 
     def leaves(self) -> Ints:
         """Differences of neighbours."""
@@ -88,5 +89,5 @@ class Running(Synopsis):
 
     def partials(self, panes: Any, groups: Any) -> Ints:
         """Differences of neighbours."""
-        rows = self._matrix.rows(self._matrix.stride)
+        rows = self._matrix.rows
         return np.asarray((rows[panes + 1, :, groups] - rows[panes, :, groups]).T)

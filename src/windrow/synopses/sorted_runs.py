@@ -77,18 +77,19 @@ class SortedRuns:
 
     def totals(self, first: Ints, last: Ints, offsets: Ints, present: Codes) -> Ints:
         """The sum of weight 0 over panes first[w] .. last[w]-1 and group present[r], for rows r of window w."""
-        return runs.totals(*self._arrays(), first, last, offsets, present)
+        return runs.totals(self._arrays(), (first, last, offsets, present))
 
     def below(self, first: Ints, last: Ints, offsets: Ints, present: Codes) -> Ints:
         """All weights [weight, rows], over the entries with a key below first[w]."""
-        return runs.below(*self._arrays(), first, last, offsets, present)
+        return runs.below(self._arrays(), (first, last, offsets, present))
 
     def select(self, first: Ints, last: Ints, offsets: Ints, present: Codes, positions: Ints) -> Ints:
         """The keys at positions [k, rows] in the order of keys: weight 0 is how often an entry is there."""
-        return runs.select(*self._arrays(), first, last, offsets, present, positions)
+        return runs.select(self._arrays(), (first, last, offsets, present), positions)
 
-    def _arrays(self) -> tuple[Ints, Ints, Ints, int, Ints, int]:
-        return self._keys, self._groups, self._sums, self._levels, self._bounds[: self._count + 1], self._origin
+    def _arrays(self) -> runs.Runs:
+        bounds = self._bounds[: self._count + 1]
+        return self._keys, self._groups, self._sums, self._levels, bounds, self._origin
 
     def _blank(self, levels: int, entries: int) -> tuple[Ints, Ints, Ints]:
         keys = np.empty((levels, entries), np.int64)

@@ -24,8 +24,8 @@ from windrow.synopses.chooser import Choice
 from windrow.synopses.codes import IntCodes
 from windrow.synopses.dense import Dense
 from windrow.synopses.layout import Layout
-from windrow.synopses.matrix import Matrix
 from windrow.synopses.open_panes import Accumulators
+from windrow.synopses.queue import Queue
 from windrow.synopses.running import Running
 from windrow.synopses.user import scan
 from windrow.synopses.workload import Expected
@@ -40,7 +40,7 @@ class Tracked:
         self.component = component
         self.subtract = isinstance(component, Subtractable) and synopsis in (None, Running.name)
         self.open = Accumulators(component, 1, capacity)
-        self.closed = Matrix(component.identity, 1)
+        self.closed = Queue(np.int64, len(component.identity), 1)
 
 
 class Sparse(Layout):
@@ -51,7 +51,7 @@ class Sparse(Layout):
     def __init__(self) -> None:
         self._edges: Ints = np.empty(0, np.int64)
         self._bounds: Ints = np.zeros(1, np.int64)
-        self._gids = Matrix(np.zeros(1, np.int64), 1)
+        self._gids = Queue(np.int64)
         self._open = IntCodes(direct=False)
         self._capacity = 64
         self.tracked = [Tracked(CountRows(), None, self._capacity)]
@@ -63,7 +63,7 @@ class Sparse(Layout):
         pane, gid = np.nonzero(np.diff(dense.counts.table(groups), axis=0))
         made._edges = dense.edges.copy()
         made._bounds = np.searchsorted(pane, np.arange(len(made._edges) + 1)).astype(np.int64)
-        made._push_gids(gid)
+        made._gids.push(gid)
         slot, member = np.nonzero(dense.tracked[0].open.data[0, :open_panes, :groups])
         made._open.replace((slot << 32) | member)
         made._capacity = max(made._capacity, len(slot))
@@ -97,7 +97,7 @@ class Sparse(Layout):
         """A copy of the row count."""
         one = Tracked(component, None, self._capacity)
         one.open.data[:] = self.tracked[0].open.data
-        one.closed = self.tracked[0].closed.copy()
+        one.closed = self.tracked[0].closed.copied()
         self.tracked.append(one)
         return len(self.tracked) - 1
 
@@ -155,7 +155,7 @@ class Sparse(Layout):
         closed_ends = ends[: len(closing)]
         done = int(closed_ends[-1])
         moved, kept = order[:done], order[done:]
-        self._push_gids(keys[moved] & LOW)
+        self._gids.push(keys[moved] & LOW)
         self._capacity = max(64, 2 * len(kept), len(order) if 2 * len(order) > self._capacity else 0)
         for one in self.tracked:
             old = one.open.data
@@ -180,14 +180,14 @@ class Sparse(Layout):
 
     def rows(self, open_panes: int, groups: int) -> Ints:
         """The cells of each group in all panes."""
-        closed = np.bincount(self._gids.rows(1)[:, 0, 0], minlength=groups)
+        closed = np.bincount(self._gids.rows, minlength=groups)
         return np.asarray(closed + np.bincount(self._open.uniques & LOW, minlength=groups))
 
     def select(self, live: Ints, open_panes: int) -> None:
         """Renumber the groups of cells; the cells stay, since only groups without cells may go."""
         new = np.zeros(int(live[-1]) + 1 if len(live) else 1, np.int64)
         new[live] = np.arange(len(live))
-        gids = self._gids.rows(1)
+        gids = self._gids.rows
         gids[:] = new[gids]
         keys = self._open.uniques
         self._open.replace((keys & ~LOW) | new[keys & LOW])
@@ -197,15 +197,15 @@ class Sparse(Layout):
         most = np.minimum(self._bounds[last] - self._bounds[first], groups).sum()
         present = np.empty(int(most) + 1, np.int32)
         offsets = np.empty(len(first) + 1, np.int64)
-        kernels.list_present_cells(self._bounds, self._live_gids(), first, last, groups, offsets, present)
+        kernels.list_present_cells(self._bounds, self._gids.rows, first, last, groups, offsets, present)
         return offsets, present[: offsets[-1]]
 
     def answer(self, number: int, first: Ints, last: Ints, groups: int, offsets: Ints, present: Codes) -> Ints:
         """Sliding sums for what can be subtracted, a scan of the cells for the rest."""
         one = self.tracked[number]
         out = pooled((len(one.component.dtypes), int(offsets[-1])), np.int64)
-        cells = one.closed.data[one.closed.start : one.closed.stop]
-        where = (self._bounds, self._live_gids(), cells, first, last, groups)
+        cells = one.closed.rows
+        where = (self._bounds, self._gids.rows, cells, first, last, groups)
         if isinstance(one.component, UserComponent):
             scan(one.component, *where, offsets, present, out)
         elif one.subtract:
@@ -217,14 +217,14 @@ class Sparse(Layout):
     def stored(self, number: int) -> list[Ints]:
         """Of open and of closed panes."""
         one = self.tracked[number]
-        return [one.open.data, one.closed.data[one.closed.start : one.closed.stop]]
+        return [one.open.data, one.closed.rows]
 
     def snapshot(self, open_panes: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The cells of closed and of open panes."""
         arrays: dict[str, Any] = {"edges": self._edges, "bounds": self._bounds}
-        arrays |= {"gids": self._live_gids(), "keys": self._open.uniques}
+        arrays |= {"gids": self._gids.rows, "keys": self._open.uniques}
         for i, one in enumerate(self.tracked):
-            arrays[f"{i}.closed"] = one.closed.rows(1)
+            arrays[f"{i}.closed"] = one.closed.rows
             arrays[f"{i}.open"] = one.open.data[:, 0, : len(self._open)]
         return {"subtract": [one.subtract for one in self.tracked]}, arrays
 
@@ -233,28 +233,16 @@ class Sparse(Layout):
     ) -> None:
         """The cells of closed and of open panes."""
         self._edges, self._bounds = arrays["edges"], arrays["bounds"]
-        self._gids.load(arrays["gids"], len(arrays["gids"]), 1)
+        self._gids.load(arrays["gids"])
         self._open.replace(arrays["keys"])
         self._capacity = max(64, len(self._open))
         self.tracked = []
         for i, (component, subtract) in enumerate(zip(components, meta["subtract"], strict=True)):
             one = Tracked(component, None if subtract else BasicInterval.name, self._capacity)
-            one.closed.load(arrays[f"{i}.closed"], len(self._gids), 1)
+            one.closed.load(arrays[f"{i}.closed"])
             one.open.data[:, 0, : len(self._open)] = arrays[f"{i}.open"].reshape(len(component.dtypes), -1)
             self.tracked.append(one)
 
-    def _live_gids(self) -> Ints:
-        return self._gids.data[self._gids.start : self._gids.stop].reshape(-1)
-
-    def _push_gids(self, gids: Any) -> None:
-        queue = self._gids
-        queue.reserve(len(gids))
-        queue.data[queue.stop : queue.stop + len(gids), 0, 0] = gids
-        queue.stop += len(gids)
-
     def _push(self, one: Tracked, words: Ints) -> None:
         """Append words [words, cells]."""
-        queue, more = one.closed, words.shape[1]
-        queue.reserve(more)
-        queue.data[queue.stop : queue.stop + more, :, 0] = words.T
-        queue.stop += more
+        one.closed.push(words.T[:, :, None])

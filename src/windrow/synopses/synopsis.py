@@ -12,6 +12,10 @@ from windrow.aggregates import Component
 from windrow.kernels.find import rank_ticks
 from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.synopses.matrix import Matrix
+from windrow.synopses.queue import Queue
+
+_IN_ORDER = np.arange(1 << 12)
+"""Made once: panes come in small batches, for which this would take as long as the rest of an update."""
 
 
 class Synopsis(ABC):
@@ -23,7 +27,7 @@ class Synopsis(ABC):
         self.admit(component)
         self.component = component
         self.groups = groups
-        self._edges = Matrix(np.zeros(1, np.int64), 1)
+        self._edges = Queue(np.int64)
         self._matrix = Matrix(self._identity(), groups)
 
     @classmethod  # noqa: B027 - most admit every component
@@ -36,13 +40,7 @@ class Synopsis(ABC):
     @property
     def edges(self) -> Ints:
         """The upper edges of the panes; valid until the next update."""
-        return self._edges.data[self._edges.start : self._edges.stop, 0, 0]
-
-    def _push_edges(self, edges: Ints) -> None:
-        queue = self._edges
-        queue.reserve(len(edges))
-        queue.data[queue.stop : queue.stop + len(edges), 0, 0] = edges
-        queue.stop += len(edges)
+        return self._edges.rows
 
     @property
     def nbytes(self) -> int:
@@ -52,7 +50,7 @@ class Synopsis(ABC):
     @property
     def words(self) -> Ints:
         """All that is stored of the panes, as [panes, words, groups], to be changed in place."""
-        return self._matrix.rows(self._matrix.stride)
+        return self._matrix.rows
 
     def __len__(self) -> int:
         return len(self._edges)
@@ -60,12 +58,12 @@ class Synopsis(ABC):
     def update(self, panes: Ints, partials: Ints, order: Ints | None = None) -> None:
         """Append panes (upper edges, ascending); pane k is partials[:, order[k]] of [words, slots, groups]."""
         if order is None:
-            order = np.arange(len(panes))
+            order = _IN_ORDER[: len(panes)] if len(panes) <= len(_IN_ORDER) else np.arange(len(panes))
         if partials.shape[2] > self._matrix.stride:
             self.reserve(partials.shape[2])
         self.groups = max(self.groups, partials.shape[2])
         self._append(partials, order)
-        self._push_edges(panes)
+        self._edges.push(panes)
 
     def range_of(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """The panes first..last-1 of each window (start, end]: those with start < edge <= end."""
@@ -81,7 +79,7 @@ class Synopsis(ABC):
 
     def expire(self, edge: int) -> int:
         """Forget panes with upper edge <= edge; says how many."""
-        gone = int(np.searchsorted(self.edges, edge, side="right"))
+        gone = int(self.edges.searchsorted(edge, "right"))
         if gone:
             self._matrix.drop(gone)
             self._edges.drop(gone)
@@ -99,7 +97,7 @@ class Synopsis(ABC):
     def twin(self, component: Component) -> Synopsis:
         """The same numbers for another component of the same algebra."""
         other = type(self)(component, 0)
-        other.groups, other._edges, other._matrix = self.groups, self._edges.copy(), self._matrix.copy()
+        other.groups, other._edges, other._matrix = self.groups, self._edges.copied(), self._matrix.twin()
         return other
 
     def prepare(self, lengths: Sequence[int]) -> None:  # noqa: B027 - most need no hint
@@ -108,20 +106,16 @@ class Synopsis(ABC):
     def snapshot(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """A JSON-able dict, and named arrays for `snapshot.pack`."""
         meta = {"synopsis": self.name, "component": self.component.name, "groups": self.groups}
-        return meta, {"edges": self.edges, "partials": self._matrix.rows(self.groups)}
+        return meta, {"edges": self.edges, "partials": self._matrix.rows[:, :, : self.groups]}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Become what `snapshot` wrote."""
         self._check(meta)
         self.groups = meta["groups"]
-        self._load_edges(arrays["edges"])
+        self._edges.load(arrays["edges"])
         if self.groups > self._matrix.stride:
             self._matrix = Matrix(self._identity(), self.groups)
-        self._matrix.load(arrays["partials"], len(self.edges) + self._extra_rows, self.groups)
-
-    def _load_edges(self, edges: Any) -> None:
-        self._edges = Matrix(np.zeros(1, np.int64), 1)
-        self._push_edges(np.asarray(edges))
+        self._matrix.load_groups(arrays["partials"], len(self.edges) + self._extra_rows, self.groups)
 
     def _check(self, meta: dict[str, Any]) -> None:
         found = (meta["synopsis"], meta["component"])

@@ -97,7 +97,7 @@ class UserPanes(Synopsis):
             target[:] = word.view(np.int64)
 
     def _subtracted(self, first: Ints, last: Ints, groups: int) -> Words:
-        rows = self._matrix.rows(groups)
+        rows = self._matrix.rows[:, :, :groups]
         identity = np.repeat(self._matrix.identity[:, None], groups, axis=1)
         if not self._sums:
             self._sums = [identity.copy()]
@@ -118,7 +118,7 @@ class UserPanes(Synopsis):
     def _combined(self, first: Ints, last: Ints, groups: int) -> Words:
         """Window by window the binary digits of its length: its first panes, then twice as many, and so on."""
         low, high = int(first.min()), int(last.max())
-        level = self._matrix.rows(groups)[low:high]
+        level = self._matrix.rows[low:high, :, :groups]
         at, lengths = first - low, last - first
         words = np.repeat(np.repeat(self._matrix.identity[None, :, None], groups, axis=2), len(first), axis=0)
         size = 1
@@ -145,11 +145,11 @@ class UserPanes(Synopsis):
 
     def leaves(self) -> Ints:
         """As they are stored."""
-        return self._matrix.rows(self._matrix.stride).swapaxes(0, 1)
+        return self._matrix.rows.swapaxes(0, 1)
 
     def partials(self, panes: Any, groups: Any) -> Ints:
         """As they are stored."""
-        return np.asarray(self._matrix.rows(self._matrix.stride)[panes, :, groups].T)
+        return np.asarray(self._matrix.rows[panes, :, groups].T)
 
     def snapshot(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The sums too: made anew from a later pane they would round otherwise."""

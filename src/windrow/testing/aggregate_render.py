@@ -1,6 +1,7 @@
 """Aggregate calls as DuckDB SQL; those that DuckDB lacks or means differently are spelt out with list functions.
 
-FREQUENT is only collected here, as a list of (pane, value); windrow.testing.frequent computes it from that list.
+FREQUENT is only collected here, as a list of (pane, value); windrow.testing.frequent computes it from that list. So
+are the values of a sketch.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ EXACT = {
     "APPROX_TOP_K": "TOP_K",
     "APPROX_FREQUENT": "FREQUENT",
 }
+# Collected as a list of different values; windrow.testing.sketches makes the sketch.
+SKETCHES = frozenset({"HLL_SKETCH_AGG", "THETA_SKETCH_AGG"})
 _DOUBLES = frozenset({"VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "PERCENTILE_CONT"})
 
 
@@ -43,6 +46,8 @@ def render_aggregate(call: AggregateCall, argument: str | None, condition: str |
         return f"list_transform({first}, lambda e: {{'value': e.v, 'count': -e.c}})"
     if name == "FREQUENT":
         return f"list({{'pane': {pane}, 'value': {argument}}}){present}"
+    if name in SKETCHES:
+        return f"list(DISTINCT {argument}){present}"
     if name in _DOUBLES or (name in ("SUM", "AVG") and types.kind(type_) == exp.DType.FLOAT):
         argument = f"CAST({argument} AS DOUBLE)"
     if name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):

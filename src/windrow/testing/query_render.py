@@ -15,7 +15,7 @@ from windrow.language import types
 from windrow.language.aggregates import aggregate_call, is_aggregate
 from windrow.language.bound import SOURCE_ID, BoundQuery, Source
 from windrow.language.positions import position
-from windrow.testing.aggregate_render import EXACT, render_aggregate
+from windrow.testing.aggregate_render import EXACT, SKETCHES, render_aggregate
 from windrow.testing.relation_state import VALID_FROM, VALID_TO
 from windrow.testing.render import to_duckdb
 from windrow.windows.spec import NowWindow, RangeWindow
@@ -25,10 +25,13 @@ TIME, PANE, EXPIRY = "__ts", "__pane", "__expiry"
 
 @dataclass
 class RenderedQuery:
-    """SQL over the tables named by `table_name`; `frequent` has k for each output column that is a FREQUENT."""
+    """SQL over the tables named by `table_name`; what Python makes of output columns that are only collected there."""
 
     sql: str
     frequent: dict[str, int] = field(default_factory=dict)
+    """k for each output column that is a FREQUENT."""
+    sketches: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The aggregate and lg_k for each output column that is a sketch."""
 
 
 def table_name(source_id: int) -> str:
@@ -40,7 +43,7 @@ def render_query(query: BoundQuery, *, with_expiry: bool = False) -> RenderedQue
     """The query as DuckDB SQL; `with_expiry` adds the instant at which the first external window drops the row."""
     renderer = _Renderer(query)
     sql = renderer.query(query.ast, [column.type for column in query.columns], with_expiry=with_expiry)
-    return RenderedQuery(sql, renderer.frequent)
+    return RenderedQuery(sql, renderer.frequent, renderer.sketches)
 
 
 class _Renderer:
@@ -48,6 +51,7 @@ class _Renderer:
         self._query = query
         self._sources = {source.id: source for source in query.sources}
         self.frequent: dict[str, int] = {}
+        self.sketches: dict[str, tuple[str, int]] = {}
 
     # ---- queries --------------------------------------------------------------------------------------------------
 
@@ -89,6 +93,12 @@ class _Renderer:
                 assert isinstance(call.parameter, int)
                 self.frequent[projection.alias] = call.parameter
                 return self._frequent(select, value)
+            if call.name in SKETCHES:
+                if select is not self._query.ast or select.args.get("distinct") is not None:
+                    raise _unsupported(value, f"{call.name} in a subquery or with DISTINCT has no reference answer")
+                assert isinstance(call.parameter, int)
+                self.sketches[projection.alias] = call.name, call.parameter
+                return self._aggregate(value, collected=True)
         return cast(self.scalar(value), type_)
 
     def _set_operation(self, ast: exp.SetOperation, wanted: list[exp.DataType] | None) -> str:
@@ -123,8 +133,8 @@ class _Renderer:
         sql = f" ORDER BY {', '.join(terms)}"
         for word, clause in (("LIMIT", limit), ("OFFSET", offset)):
             if clause is not None:
-                if self.frequent:
-                    raise _unsupported(clause, f"FREQUENT with {word} has no reference answer")
+                if self.frequent or self.sketches:
+                    raise _unsupported(clause, f"FREQUENT or a sketch with {word} has no reference answer")
                 sql += f" {word} {clause.expression.name}"
         return sql
 
@@ -231,14 +241,15 @@ class _Renderer:
             return f"({cast(self.scalar(node.this), common)} IN ({self.query(inner, [common])}))"
         return f"({self.query(node.this)})"
 
-    def _aggregate(self, node: exp.Expr, pane: str | None = None) -> str:
+    def _aggregate(self, node: exp.Expr, pane: str | None = None, *, collected: bool = False) -> str:
         call = aggregate_call(node)
-        if EXACT.get(call.name, call.name) == "FREQUENT" and pane is None:
-            raise _unsupported(node, "FREQUENT has a reference answer only as an item of the select list")
+        name = EXACT.get(call.name, call.name)
+        if (name == "FREQUENT" and pane is None) or (name in SKETCHES and not collected):
+            raise _unsupported(node, f"{name} has a reference answer only as an item of the select list")
         argument = None if call.argument is None else self.scalar(call.argument)
         condition = None if call.filter is None else self.scalar(call.filter)
         sql = render_aggregate(call, argument, condition, pane)
-        return sql if pane is not None else cast(sql, _type(node))
+        return sql if pane is not None or collected else cast(sql, _type(node))
 
     def _frequent(self, select: exp.Select, node: exp.Expr) -> str:
         source = self._source(select.args["from_"].this)
