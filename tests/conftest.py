@@ -15,7 +15,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     print_blob=True,
-    max_examples=int(os.environ.get("WINDROW_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("WINDROW_EXAMPLES", "12")),
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile("windrow")
