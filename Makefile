@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-spark lock clean
+.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-patterns bench-joins bench-spark lock clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml requirements.lock requirements-java.lock
@@ -55,6 +55,12 @@ bench: $(READY) ## benchmarks/many_queries: table and plot
 
 bench-aggregates: $(READY) ## benchmarks/shared_aggregates: tables and plots
 	$(BIN)/python -m benchmarks.shared_aggregates --plot-dir build/benchmarks
+
+bench-patterns: $(READY) ## benchmarks/update_patterns: tables and plot
+	$(BIN)/python -m benchmarks.update_patterns --plot-dir build/benchmarks
+
+bench-joins: $(READY) ## benchmarks/joins: tables and plots
+	$(BIN)/python -m benchmarks.joins --plot-dir build/benchmarks --spark
 
 lock: ## pin the versions for Python 3.10 to 3.13 anew
 	uv pip compile --universal --python-version 3.10 --extra dev --no-header --no-annotate --no-emit-index-url \

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.shared_aggregates.measure import Best, Panel, compiled, draw, table, verdict
+from benchmarks.measure import Best, Panel, compiled, draw, table, verdict
 from windrow.kernels.jit import Codes, Ints
 from windrow.kernels.substream import list_above, push
 from windrow.synopses.substream_filter import SubstreamFilter

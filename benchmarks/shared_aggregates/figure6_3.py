@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.shared_aggregates.measure import Panel, compiled, draw, table, verdict
+from benchmarks.measure import Panel, compiled, draw, table, verdict
 from windrow.kernels.jit import Ints
 
 ITEMS = 1647

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measure import Best, Panel, compiled, draw, table, verdict
 from benchmarks.shared_aggregates import psoup
-from benchmarks.shared_aggregates.measure import Best, Panel, compiled, draw, table, verdict
 from windrow.kernels.jit import Ints
 
 WINDOWS = 1000

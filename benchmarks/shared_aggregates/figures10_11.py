@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared_aggregates.measure import Best, Panel, draw, table, verdict
+from benchmarks.measure import Best, Panel, draw, table, verdict
 from windrow.aggregates import Component
 from windrow.aggregates.extremes import Max
 from windrow.aggregates.sums import SumInts

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import windrow
-from benchmarks.shared_aggregates.measure import Panel, draw, table, verdict
+from benchmarks.measure import Panel, draw, table, verdict
 
 PANES = 1000
 PUSHES = 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.shared_aggregates.measure import compiled
+from benchmarks.measure import compiled
 from windrow.kernels.jit import Ints
 
 LEFT, RIGHT, PARENT, RED, VALUE, TOTAL, ORDER = range(7)

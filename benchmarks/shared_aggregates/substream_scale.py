@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.shared_aggregates.measure import Best, Panel, draw, table, verdict
+from benchmarks.measure import Best, Panel, draw, table, verdict
 from windrow.kernels.within import list_within
 from windrow.synopses.substream_filter import SubstreamFilter
 from windrow.synopses.sum_search import LEVELS_PER_SIZE

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import pyarrow as pa
 from sqlglot import exp
@@ -38,7 +38,9 @@ from windrow.plan.explain import explain
 from windrow.plan.periodic import periodic_aggregate
 from windrow.progress import OnProgress, Summary
 from windrow.query import Query
-from windrow.running import RunningQuery
+from windrow.relations import every_relation
+from windrow.running import Registered
+from windrow.state.choice import Strategy
 
 if TYPE_CHECKING:
     from windrow.pipeline.control import Control
@@ -56,12 +58,14 @@ def connect(
     settings: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     synopsis: str | None = None,
+    optimizer: bool = True,
 ) -> Database:
     """A new, empty database in this process.
 
     Spark is started when a run first needs it: on this machine, or on `master` (a Spark master URL), with `settings`
     (Spark's own, spark.…), its messages in the file `log`. Or give a SparkSession of your own. `synopsis` (running,
-    basic_interval, interval or landmark) takes the choice of the synopses away from Windrow.
+    basic_interval, interval or landmark) takes the choice of the synopses away from Windrow; without `optimizer`
+    continuous queries run as they are written.
 
     >>> import pyarrow as pa, windrow
     >>> db = windrow.connect()
@@ -72,7 +76,7 @@ def connect(
     >>> q.answers().to_pylist()
     [{'_time': 5, 'total': 3}, {'_time': 10, 'total': 3}, {'_time': 15, 'total': 3}]
     """
-    return Database(master=master, spark=spark, settings=settings, log=log, synopsis=synopsis)
+    return Database(master=master, spark=spark, settings=settings, log=log, synopsis=synopsis, optimizer=optimizer)
 
 
 class Database:
@@ -82,6 +86,7 @@ class Database:
         self,
         *,
         synopsis: str | None = None,
+        optimizer: bool = True,
         master: str | None = None,
         spark: Any = None,
         settings: Mapping[str, str] | None = None,
@@ -90,7 +95,7 @@ class Database:
         self._turn = RLock()
         self.catalog = Catalog()
         try:
-            self._engine = Engine(synopsis)
+            self._engine = Engine(synopsis, optimizer=optimizer)
         except ValueError as error:
             raise SetupError(str(error)) from None
         self._frames: dict[str, Any] = {}
@@ -98,7 +103,8 @@ class Database:
         self._queries: dict[str, Query] = {}
         self._into: dict[str, SinkSpec] = {}
         """Where the queries with INTO write."""
-        self._relations: dict[str, pa.Table] = {}
+        self._unread: set[str] = set()
+        """Relations with a source that queries read, and that are read when the first tuples come."""
         self._session = {"master": master, "spark": spark, "settings": settings, "log": log}
         self._control: Control | None = None
 
@@ -160,12 +166,16 @@ class Database:
             if hasattr(schema, "isStreaming"):
                 self._frames[name.lower()] = schema
 
-    def query(self, text: str, *, name: str | None = None, synopsis: str | None = None) -> Query:
+    def query(self, text: str, *, name: str | None = None, synopsis: str | None = None, strategy: str = "upa") -> Query:
         """Register a persistent query; it is answered from the next due time on.
 
         `synopsis` is the hint `SELECT /*+ SYNOPSIS(…) */ …`, and becomes part of the text.
+        `strategy` is for experiments with continuous queries: upa (state matches the update patterns), nt (negative
+        tuples everywhere) or direct (lists that are scanned); the answers are the same.
         """
         expect_text(text, "the text of a query")
+        if strategy not in get_args(Strategy):
+            raise SetupError(f"there is no strategy {strategy!r}; the strategies are {', '.join(get_args(Strategy))}")
         statement = text if synopsis is None else hinted(text, expect_text(synopsis, "the synopsis of a query"))
         with self._turn:
             if name is None:
@@ -173,7 +183,7 @@ class Database:
                 while self._get(f"query_{number}") is not None:
                     number += 1
                 name = f"query_{number}"
-            return self._add_query(name, statement)
+            return self._add_query(name, statement, strategy=strategy)
 
     def ask(self, text: str) -> pa.Table:
         """Answer a one-time query now, from what the registered queries keep: `_time` and the select list.
@@ -299,13 +309,35 @@ class Database:
         """The rows of a relation; those of one with a source are read when they are first asked for."""
         with self._turn:
             declared = self._find(name, Relation)
-            rows = self._relations.get(declared.name.lower())
-            if rows is None:
+            if not self._engine.relations.known(declared):
                 rows = declared.schema.empty_table()
                 if declared.format is not None:
                     rows = self._pipeline.read_relation(declared)
-                self._relations[declared.name.lower()] = rows
-            return rows
+                load = self._pipeline.load if self._running else self._engine.load_relation
+                load(declared, rows)
+            self._unread.discard(declared.name)
+            return self._engine.relations.table(declared)
+
+    def _read_relations(self) -> None:
+        """Before tuples come: read the relations that queries join them with."""
+        for name in list(self._unread):
+            if self._engine.readers(self._find(name, Relation)):
+                self.relation(name)
+            self._unread.discard(name)
+
+    def update(
+        self, relation: str, insert: Any = None, delete: Any = None, *, time: int | datetime | None = None
+    ) -> int | None:
+        """Rows of a relation come and go, also while queries run; `delete` names whole rows or only some columns.
+
+        They take effect at `time`, by default at the next instant that no query has answered yet; that instant is
+        given back, in ticks (None while no query reads the relation). All is done or, with an InputError, nothing.
+        """
+        with self._turn:
+            declared = self._find(relation, Relation)
+            self.relation(declared.name)
+            update = self._pipeline.update if self._running else self._engine.update
+            return update(declared, insert, delete, None if time is None else _instant(time))
 
     def close(self) -> None:
         """Stop a run, and the Spark that was started for it."""
@@ -324,9 +356,10 @@ class Database:
 
         return [Wanted(one.name, one.text, self._into.get(name), one.running) for name, one in self._queries.items()]
 
-    def _attach(self, engine: Engine, queries: Mapping[str, RunningQuery]) -> None:
-        """Go on with the engine of a run that was recovered from its checkpoint."""
+    def _attach(self, engine: Engine, queries: Mapping[str, Registered]) -> None:
+        """Go on with the engine of a run: its own, or one that was recovered from its checkpoint."""
         self._engine = engine
+        self._unread.clear()
         for name, query in self._queries.items():
             query.attach(engine, queries[name])
 
@@ -337,6 +370,7 @@ class Database:
         with self._turn:
             declared = self._find(stream, Stream)
             self._check_ours(declared)
+            self._read_relations()
             self._engine.push(declared.name, data)
 
     def advance(self, stream: str, time: int | datetime) -> None:
@@ -344,6 +378,7 @@ class Database:
         with self._turn:
             declared = self._find(stream, Stream)
             self._check_ours(declared)
+            self._read_relations()
             self._engine.advance(declared.name, _tick(declared, time))
 
     def finish(self) -> None:
@@ -351,6 +386,7 @@ class Database:
         with self._turn:
             if self._running:
                 raise StateError("a run is going on; end it with db.stop()")
+            self._read_relations()
             self._engine.finish()
 
     def _check_ours(self, stream: Stream) -> None:
@@ -447,20 +483,30 @@ class Database:
         self.catalog.add(stream)
         self._engine.add_stream(stream)
 
-    def _add_query(self, name: str, text: str | exp.Expr, into: SinkSpec | None = None) -> Query:
+    def _add_query(self, name: str, text: str | exp.Expr, into: SinkSpec | None = None, strategy: str = "upa") -> Query:
         self._check_free(name, Query)
         bound = bind(text, self.catalog)
         plan = build(bound)
-        periodic = periodic_aggregate(bound, plan)
-        if self._engine.streams[periodic.stream.name.lower()].finished:
-            raise StateError(
-                f"stream {periodic.stream.name} has ended (finish was called), so query {name} would get no answers; "
-                "register queries before finish"
-            )
-        register = self._pipeline.add if self._running else None
-        running = register(name, bound.text, into) if register else self._engine.add_query(name, periodic)
+        for stream in bound.streams:
+            if self._engine.streams[stream.name.lower()].finished:
+                raise StateError(
+                    f"stream {stream.name} has ended (finish was called), so query {name} would get no answers; "
+                    "register queries before finish"
+                )
+        for source in every_relation(bound):
+            assert source.relation is not None
+            if self._running or source.relation.format is None or self._engine.relations.known(source.relation):
+                self.relation(source.name)
+            else:
+                self._unread.add(source.relation.name)  # a check of a script starts no Spark
+        way = cast(Strategy, strategy)
+        running = (
+            self._pipeline.add(name, bound.text, into, way)
+            if self._running
+            else self._engine.register(name, bound, plan, way)
+        )
         query = self._queries[name.lower()] = Query(
-            bound, plan, running, self._engine, self._turn, lambda: self._outside(periodic.stream, into)
+            bound, plan, running, self._engine, self._turn, lambda: self._outside(bound.streams, into)
         )
         if into is not None:
             self._into[name.lower()] = into
@@ -469,21 +515,23 @@ class Database:
     def _explain(self, bound: BoundQuery, format_: str | None) -> str:
         plan = build(bound)
         try:
-            periodic = periodic_aggregate(bound, plan)
-            notes = [*self._outside(periodic.stream, None), *self._engine.describe(periodic)]
+            notes = [*self._outside(bound.streams, None), *self._engine.describe_new(bound, plan)]
+            plan = self._engine.plan_of(bound, plan)
         except UnsupportedError as error:
             notes = [("engine", error.reason)]
         return explain(plan, notes, (format_ or "text").lower())
 
-    def _outside(self, stream: Stream, into: SinkSpec | None) -> list[tuple[str, str]]:
+    def _outside(self, streams: Sequence[Stream], into: SinkSpec | None) -> list[tuple[str, str]]:
         """For EXPLAIN: where rows come from, and where answers go."""
         notes = []
-        if stream.name.lower() in self._frames:
-            notes.append(("source", "row path: the rows come from a DataFrame"))
-        elif stream.format is not None:
-            from windrow.pipeline.scan_choice import expected_scan
+        for stream in streams:
+            topic = "source" if len(streams) == 1 else f"source of {stream.name}"
+            if stream.name.lower() in self._frames:
+                notes.append((topic, "row path: the rows come from a DataFrame"))
+            elif stream.format is not None:
+                from windrow.pipeline.scan_choice import expected_scan
 
-            notes.append(("source", expected_scan(stream)))
+                notes.append((topic, expected_scan(stream)))
         if into is not None:
             where = f" in {into.option('path')}" if into.option("path") else ""
             notes.append(("sink", f"{into.format}{where}"))
@@ -504,13 +552,19 @@ class Database:
             self.drop(name)
             return
         found = self._find(name, Stream) if kind == "STREAM" else self._find(name, Relation)
+        if self._running:
+            raise StateError(f"a run is going on; stop it with db.stop() before you drop {kind.lower()} {found.name}")
         if isinstance(found, Stream):
-            if self._running:
-                raise StateError(f"a run is going on; stop it with db.stop() before you drop stream {found.name}")
             self._engine.remove_stream(found.name)
             self._frames.pop(found.name.lower(), None)
             if self._control is not None:
                 self._control.forget(found.name)
+        else:
+            users = [query.name for query in self._engine.readers(found)]
+            if users:
+                raise StateError(f"relation {found.name} is read by {', '.join(users)}; drop them first")
+            self._engine.relations.forget(found)
+            self._unread.discard(found.name)
         self.catalog.remove(name)
 
     def _show(self, kind: str) -> pa.Table:
@@ -540,6 +594,13 @@ def _into(statement: exp.Expr) -> SinkSpec | None:
     except SinkError as error:
         line, column = position(place)
         raise BindError(str(error), line=line, column=column) from None
+
+
+def _instant(time: int | datetime) -> int:
+    if not isinstance(time, datetime):
+        return expect_whole_number(time, "the time of update", "a datetime or a whole number of ticks")
+    epoch = _EPOCH if time.utcoffset() is None else _EPOCH.replace(tzinfo=timezone.utc)
+    return (time - epoch) // timedelta(microseconds=1)
 
 
 def _tick(stream: Stream, time: int | datetime) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from windrow.aggregates import aggregate
 from windrow.aggregates.collected import Collected
@@ -19,23 +20,32 @@ from windrow.answering import answer_slice
 from windrow.asking import ask_panes, ask_rows
 from windrow.errors import BindError, InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
+from windrow.flow.flow import Flow
+from windrow.flow.leaves import BEGINNING as FLOW_BEGINNING
+from windrow.flow_snapshots import built_flows, put_flows_in_place, snapshot_flows
+from windrow.flowing import FlowQuery
 from windrow.input import conform, timestamps
 from windrow.job import Job, job_of
-from windrow.language.catalog import Stream
+from windrow.language.bound import BoundQuery
+from windrow.language.catalog import Relation, Stream
 from windrow.language.hints import Hint
 from windrow.language.positions import position
 from windrow.language.units import duration_text
 from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
+from windrow.optimizer.rules import optimized
 from windrow.parallel import each
-from windrow.plan.periodic import SUB_WINDOWS, Aggregation, PeriodicAggregate
+from windrow.plan.nodes import Output
+from windrow.plan.periodic import SUB_WINDOWS, Aggregation, PeriodicAggregate, in_panes
 from windrow.plan.threshold import Threshold, threshold_of
+from windrow.relations import Relations, every_relation
 from windrow.row_answers import answer_rows
-from windrow.running import RunningQuery, RunningStream
+from windrow.running import Registered, RunningQuery, RunningStream
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term, expected
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes
 from windrow.snapshots import restore_streams, snapshot_streams
+from windrow.state.choice import Strategy
 from windrow.synopses.chooser import Choice, forced
 from windrow.synopses.partials import Partials
 from windrow.synopses.registry import check, chosen, may_choose, reason
@@ -52,13 +62,20 @@ MAX_DUE_TIMES = 50_000_000
 
 
 class Engine:
-    """All streams and queries of one process. `synopsis` forces one type of synopsis everywhere; None chooses."""
+    """All streams and queries of one process.
 
-    def __init__(self, synopsis: str | None = None) -> None:
+    `synopsis` forces one type of synopsis everywhere; None chooses. Without `optimizer` operators run as written.
+    """
+
+    def __init__(self, synopsis: str | None = None, *, optimizer: bool = True) -> None:
         check(None, synopsis)
         self._compiler = Compiler()
         self.synopsis = synopsis
+        self.optimizer = optimizer
         self.streams: dict[str, RunningStream] = {}
+        self.flows: dict[str, FlowQuery] = {}
+        """Queries that are maintained by operators: continuous ones, joins, negation, relations."""
+        self.relations = Relations()
 
     # ---- streams and queries come and go --------------------------------------------------------------------------
 
@@ -68,10 +85,102 @@ class Engine:
 
     def remove_stream(self, name: str) -> None:
         """Forget a stream that no query reads."""
-        running = self.streams[name.lower()]
-        if running.queries:
-            raise StateError(f"stream {name} is read by {', '.join(running.queries)}; drop them first")
+        users = [query.name for query in self.queries_on(name)]
+        if users:
+            raise StateError(f"stream {name} is read by {', '.join(users)}; drop them first")
         del self.streams[name.lower()]
+
+    def queries_on(self, stream: str) -> list[Registered]:
+        """The running queries that read a stream."""
+        flows = [query for query in self.flows.values() if stream.lower() in query.streams]
+        return [*self.streams[stream.lower()].queries.values(), *flows]
+
+    @property
+    def running(self) -> list[Registered]:
+        """All running queries."""
+        return [*(one for stream in self.streams.values() for one in stream.queries.values()), *self.flows.values()]
+
+    def register(self, name: str, query: BoundQuery, plan: Output, strategy: Strategy = "upa") -> Registered:
+        """Register a query: from shared panes if they can answer it, else by operators of its own."""
+        periodic = in_panes(query, plan)
+        if periodic is not None:
+            return self.add_query(name, periodic)
+        return self.add_flow(name, query, plan, strategy)
+
+    def add_flow(self, name: str, query: BoundQuery, plan: Output, strategy: Strategy = "upa") -> FlowQuery:
+        """Register a query that operators maintain; it knows the tuples that come from now on."""
+        hint = query.hint
+        if hint is not None:
+            reason = (
+                f"{hint}: this query is maintained by operators, which keep rows and no synopsis; leave the hint out"
+            )
+            raise BindError(reason, line=hint.line, column=hint.column)
+        newest = [self.streams[stream.name.lower()].watermark.newest for stream in query.streams]
+        seen = [tick for tick in newest if tick is not None]
+        since = max(seen) if seen else FLOW_BEGINNING
+        plan, notes = self._optimized(plan)
+        flow = Flow(query, plan, self._compiler, strategy=strategy, since=since, notes=notes)
+        for source in every_relation(query):
+            assert source.relation is not None
+            rows, updates = self.relations.seen_from(source.relation, flow.since)
+            flow.update(source.name, rows, None, None)
+            for time, came, gone in updates:
+                flow.update(source.name, came, gone, time)
+        registered = self.flows[name] = FlowQuery(name, flow)
+        return registered
+
+    def load_relation(self, relation: Relation, table: pa.Table) -> None:
+        """The first rows of a relation; queries that read it have waited for them."""
+        self.relations.load(relation, table)
+        for query in self.readers(relation):
+            query.flow.update(relation.name, self.relations.batch(relation), None, None)
+
+    def readers(self, relation: Relation) -> list[FlowQuery]:
+        """The queries that read a relation."""
+        return [query for query in self.flows.values() if relation.name.lower() in query.relations]
+
+    def update(self, relation: Relation, came: Any, gone: Any, time: int | None) -> int | None:
+        """Rows of a relation come and go at `time`; by default, and at the earliest, at the next instant that no query
+        has answered yet, which is before all others when none has begun (then None is returned, else that instant). An
+        InputError leaves everything as it was.
+        """
+        when = self._update_time(relation, gone, time)
+        added, removed = self.relations.update(relation, came, gone, when, past=self._past)
+        seen = None if when == -FARTHEST_TICK else when
+        for query in self.readers(relation):
+            query.flow.update(relation.name, added, removed, seen)
+        return seen
+
+    def check_update(
+        self, relation: Relation, came: Any, gone: Any, time: int | None
+    ) -> tuple[int, pa.RecordBatch, pa.RecordBatch]:
+        """What `update` would do: its instant, and the whole rows that come and go."""
+        when = self._update_time(relation, gone, time)
+        return when, *self.relations.check(relation, came, gone, when, past=self._past)
+
+    @property
+    def _past(self) -> int:
+        """No query will begin before this."""
+        ticks = [tick for one in self.streams.values() if (tick := one.watermark.newest) is not None]
+        return min(ticks, default=-FARTHEST_TICK)
+
+    def _update_time(self, relation: Relation, gone: Any, time: int | None) -> int:
+        readers = self.readers(relation)
+        first = max([-FARTHEST_TICK, *(query.flow.upto + 1 for query in readers)])
+        last = self.relations.updated(relation)
+        when = max(first, first if last is None else last) if time is None else int(time)
+        if when < first:
+            raise InputError(
+                f"an update of relation {relation.name} at {when} comes too late: its queries are answered up to "
+                f"{first - 1}. Nothing was changed"
+            )
+        mixed = [query.name for query in readers if query.flow.mixed]
+        if gone is not None and mixed and not relation.non_retroactive:
+            raise UnsupportedError(
+                f"rows of relation {relation.name} cannot be deleted while query {mixed[0]} reads it: only some of its "
+                "windows are INTERNAL, and nobody knows how long its results stay. Nothing was changed"
+            )
+        return when
 
     def add_query(self, name: str, plan: PeriodicAggregate) -> RunningQuery:
         """Register a query; it shares the panes that exist already and starts at the next due time."""
@@ -116,13 +225,17 @@ class Engine:
             query.slice = numbering.slices.setdefault(plan.share_key, query.slice)
             query.slice.add(member, numbering.count or None, in_order=True)
 
-    def drop_query(self, query: RunningQuery) -> None:
+    def drop_query(self, query: Registered) -> None:
         """Drop a query; what others still use stays."""
         if query.status == "running":
             self._remove(query)
         query.dropped = True
 
-    def _remove(self, query: RunningQuery) -> None:
+    def _remove(self, query: Registered) -> None:
+        if isinstance(query, FlowQuery):
+            del self.flows[query.name]
+            return
+        assert isinstance(query, RunningQuery)
         running = self.streams[query.plan.stream.name.lower()]
         del running.queries[query.name]
         running.changed()
@@ -160,6 +273,28 @@ class Engine:
             if hint is not None:
                 line, column = hint.line, hint.column
             raise UnsupportedError(f"{one.text}: {error}", line=line, column=column) from None
+
+    def describe_query(self, query: Registered) -> list[tuple[str, str]]:
+        """For EXPLAIN: what a registered query keeps, and with whom."""
+        if isinstance(query, FlowQuery):
+            return query.flow.describe()
+        assert isinstance(query, RunningQuery)
+        return self.describe(query.plan)
+
+    def describe_new(self, query: BoundQuery, plan: Output) -> list[tuple[str, str]]:
+        """The same of a query that is not registered."""
+        periodic = in_panes(query, plan)
+        if periodic is not None:
+            return self.describe(periodic)
+        plan, notes = self._optimized(plan)
+        return Flow(query, plan, self._compiler, notes=notes).describe()
+
+    def plan_of(self, query: BoundQuery, plan: Output) -> Output:
+        """The plan that runs, or would run, a query: operators may stand elsewhere than in the query."""
+        return plan if in_panes(query, plan) is not None else self._optimized(plan)[0]
+
+    def _optimized(self, plan: Output) -> tuple[Output, list[tuple[str, str]]]:
+        return optimized(plan) if self.optimizer else (plan, [])
 
     def describe(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
         """For EXPLAIN: the panes, the synopses, and who shares them."""
@@ -268,13 +403,37 @@ class Engine:
         ]
         if running.numbering is not None:
             running.numbering.add(table)
+        failed += self._feed(running, table, ts)
         running.watermark.observe(oldest, newest)
         failed += self._answer(running, running.watermark.value)
         _raise(failed)
 
+    def _feed(self, running: RunningStream, table: pa.Table, ts: NDArray[np.int64]) -> list[QueryError]:
+        """Hand tuples to the queries that keep them."""
+        name = running.stream.name
+        for query in self.flows.values():
+            if name.lower() in query.streams:
+                query.flow.add(name, table, ts)
+        return []
+
     def job(self, name: str) -> Job:
         """What workers elsewhere must know to slice this stream for the queries registered now."""
-        return job_of(self.streams[name.lower()])
+        return job_of(self.streams[name.lower()], self.kept_columns(name), self.kept_rows(name))
+
+    def kept_columns(self, name: str) -> frozenset[str]:
+        """The columns of a stream that queries keep tuple by tuple."""
+        users = [query.flow for query in self.flows.values() if name.lower() in query.streams]
+        return frozenset({self.streams[name.lower()].stream.time} if users else ()).union(
+            *(flow.columns(name) for flow in users)
+        )
+
+    def kept_rows(self, name: str) -> list[exp.Expr | None]:
+        """Which of its tuples they keep: those that do not fail one of these predicates; None wants them all."""
+        wanted: dict[str, exp.Expr | None] = {}
+        for query in self.flows.values():
+            if name.lower() in query.streams:
+                wanted |= {"" if one is None else one.sql("cql"): one for one in query.flow.wanted(name)}
+        return list(wanted.values())
 
     def check(self, name: str, oldest: int, newest: int) -> None:
         """Refuse a batch whose timestamps are impossible, before anything of it is taken in."""
@@ -311,10 +470,13 @@ class Engine:
                 if query.member in broken:
                     reasons.setdefault(query, broken[query.member])
         failed = [self._stop(running, query, error) for query, error in reasons.items()]
-        if running.numbering is not None:
-            for table in sliced.tuples:
+        for table in sliced.tuples:
+            if running.numbering is not None:
                 running.numbering.add(table)
+            failed += self._feed(running, table, timestamps(running.stream, table))
         if sliced.kept is not None:
+            for flow_query in self.flows.values():
+                flow_query.flow.see(name, *sliced.kept)
             running.watermark.observe(*sliced.kept)
             failed += self._answer(running, running.watermark.value)
         _raise(failed)
@@ -367,9 +529,11 @@ class Engine:
         """Refuse to move time so far that the answers of empty windows alone would exhaust the memory."""
         mark = running.watermark
         oldest = oldest if mark.oldest is None else min(oldest, mark.oldest)
-        if running.due_at_most(oldest, newest) <= MAX_DUE_TIMES:
+        flows = [query.flow for query in self.flows.values() if running.stream.name.lower() in query.streams]
+        # Whatever its other streams do, at their end a flow comes to the newest instant of all.
+        total = sum(flow.due_at_most(oldest, newest) for flow in flows)
+        if total + running.due_at_most(oldest, newest) <= MAX_DUE_TIMES:
             return  # a push must not cost a look at every query
-        total = 0
         for query in running.queries.values():
             if query.plan.keys or query.plan.rows is not None:
                 continue  # an empty window of a grouped query has no rows, and tuples are counted, not time
@@ -386,7 +550,7 @@ class Engine:
     def _answer(self, running: RunningStream, watermark: int | None) -> list[QueryError]:
         """Answer everything that is due; a watermark of None is the end of the input."""
         if running.watermark.newest is None:
-            return []
+            return self._move(running)
         parts = [
             (part, running.queries_of(part))
             for part in running.slices.values()
@@ -401,7 +565,22 @@ class Engine:
         )
         if running.numbering is not None:
             failed.append(answer_rows(running, watermark))
-        return [self._stop(running, query, error) for pairs in failed for query, error in pairs.items()]
+        stopped = [self._stop(running, query, error) for pairs in failed for query, error in pairs.items()]
+        return [*stopped, *self._move(running)]
+
+    def _move(self, running: RunningStream) -> list[QueryError]:
+        """Let the queries that operators maintain go on; one that cannot is stopped alone."""
+        failed = []
+        for query in list(self.flows.values()):
+            if running.stream.name.lower() in query.streams:
+                try:
+                    query.move(self.streams)
+                except QueryError as error:
+                    failed.append(self._stop(running, query, error))
+                except (pa.ArrowException, NotImplementedError) as error:  # a fault of ours must not stop the others
+                    told = f"{type(error).__name__}: {error}; this is an error in Windrow, please report it"
+                    failed.append(self._stop(running, query, QueryError(told)))
+        return failed
 
     def ask(self, plan: PeriodicAggregate) -> pa.Table:
         """Answer a one-time query from what the registered ones keep, as of the newest window update."""
@@ -417,10 +596,10 @@ class Engine:
         keys = tuple(self._compiler.compile(one) for one in plan.keys)
         return ask_rows(running, plan, rows, Slice(predicate, keys, self.synopsis), terms)
 
-    def _stop(self, running: RunningStream, query: RunningQuery, error: QueryError) -> QueryError:
+    def _stop(self, running: RunningStream, query: Registered, error: QueryError) -> QueryError:
         """A query that cannot be answered exactly is taken out; its answers so far stay, and the others go on."""
         query.error = QueryError(f"query {query.name} was stopped: {error}")
-        if query.name in running.queries:
+        if query.name in running.queries or query.name in self.flows:
             self._remove(query)
         return query.error
 
@@ -431,14 +610,23 @@ class Engine:
 
         Answers and late rows that were not taken away yet are not in it.
         """
-        return snapshot_streams(self.streams, self.synopsis)
+        meta, blobs = snapshot_streams(self.streams, self.synopsis)
+        meta["flows"] = snapshot_flows(self.flows, self.relations, blobs)
+        return meta, blobs
 
     def restore(self, meta: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
         """Go on where the engine of a snapshot was, given the same streams and the queries that were running then.
 
         Raises CheckpointError, with nothing changed, when others are registered or the snapshot is damaged.
         """
+        flows = built_flows(self.flows, self.synopsis, meta, blobs, self._fresh_flow)
         restore_streams(self.streams, self.synopsis, meta, blobs)
+        put_flows_in_place(self.flows, self.relations, flows)
+
+    def _fresh_flow(self, flow: Flow) -> Flow:
+        return Flow(
+            flow.query, flow.plan, self._compiler, strategy=flow.strategy, since=flow.since, notes=flow.notes
+        )  # fmt: skip
 
 
 def _slice_of(running: RunningStream, plan: PeriodicAggregate) -> Slice | None:

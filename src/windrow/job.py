@@ -6,6 +6,7 @@ The engine keeps the other half: where a worker's components stand in its share 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -60,11 +61,17 @@ class Job:
     columns: tuple[str, ...]
     """What must be read of the source."""
     tuples: bool = False
-    """Whether the rows themselves must come, because only all of them together can be numbered (ROWS windows)."""
+    """Whether rows themselves must come: to be numbered all together (ROWS windows), or for continuous queries."""
 
 
-def job_of(running: RunningStream) -> Job:
-    """The job for the queries that are registered now."""
+def job_of(
+    running: RunningStream, more: frozenset[str] = frozenset(), wanted: Sequence[exp.Expr | None] = (None,)
+) -> Job:
+    """The job for the queries that are registered now.
+
+    The rows themselves come with the columns `more`, if there are any; only those that do not fail one of the
+    predicates `wanted`, unless that one is None.
+    """
     described, slices = [], []
     needed = {running.stream.time}
     for part in running.slices.values():
@@ -92,10 +99,20 @@ def job_of(running: RunningStream) -> Job:
             }
         )
         needed |= _columns(plan, terms)
-    tuples = running.numbering is not None
+    numbered = running.numbering is not None
+    tuples = numbered or bool(more)
+    needed |= more
     # Rows with equal timestamps are ordered by all their values.
-    columns = tuple(column.name for column in running.stream.columns if tuples or column.name in needed)
-    text = json.dumps({"stream": _stream(running.stream), "columns": columns, "slices": described, "tuples": tuples})
+    columns = tuple(column.name for column in running.stream.columns if numbered or column.name in needed)
+    text = json.dumps(
+        {
+            "stream": _stream(running.stream),
+            "columns": columns,
+            "slices": described,
+            "tuples": [name for name in columns if numbered or name in more] if tuples else None,
+            "wanted": None if numbered or None in wanted else [_dump(one) for one in wanted],
+        }
+    )
     return Job(text, tuple(slices), columns, tuples)
 
 

@@ -9,12 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.engine import Engine
+from windrow.flowing import FlowQuery
+from windrow.language.aggregates import aggregate_call, is_aggregate
 from windrow.language.arguments import expect_text
 from windrow.language.bound import BoundQuery
 from windrow.language.user_functions import UserFunction
 from windrow.plan.explain import explain
 from windrow.plan.nodes import Output
-from windrow.running import RunningQuery
+from windrow.running import Registered
 
 
 class Query:
@@ -24,7 +26,7 @@ class Query:
         self,
         bound: BoundQuery,
         plan: Output,
-        running: RunningQuery,
+        running: Registered,
         engine: Engine,
         turn: RLock,
         more_notes: Callable[[], list[tuple[str, str]]],
@@ -36,7 +38,7 @@ class Query:
         self._engine = engine
         self._turn = turn
 
-    def attach(self, engine: Engine, running: RunningQuery) -> None:
+    def attach(self, engine: Engine, running: Registered) -> None:
         """Go on with the state of a run that was recovered."""
         self._engine, self.running = engine, running
 
@@ -53,7 +55,8 @@ class Query:
     @property
     def functions(self) -> list[UserFunction]:
         """The aggregates of the user that it calls."""
-        return [one.user for one in self.running.plan.aggregations if one.user is not None]
+        calls = [aggregate_call(node) for node in self.bound.ast.walk() if is_aggregate(node)]
+        return [call.user for call in calls if call.user is not None]
 
     @property
     def status(self) -> str:
@@ -73,7 +76,7 @@ class Query:
     def answers(self) -> pa.Table:
         """All answers that are kept: `_time` and the select list, in the order of `_time`."""
         with self._turn:
-            return pa.Table.from_batches(self.running.batches, self.running.rows.schema)
+            return pa.Table.from_batches(self.running.batches, self.running.schema)
 
     def take(self) -> pa.Table:
         """The answers since the last take, which are then forgotten here: memory stays bounded on an endless stream."""
@@ -87,20 +90,25 @@ class Query:
         shown = expect_text(format, "the format of explain").lower()
         with self._turn:
             if self.status == "running":
-                notes = [*self._more_notes(), *self._engine.describe(self.running.plan)]
+                notes = [*self._more_notes(), *self._engine.describe_query(self.running)]
             else:  # the engine has forgotten it, and perhaps its stream
                 notes = [("status", self.status + (f": {self.error}" if self.status == "stopped" else ""))]
-            return explain(self.plan, notes, shown)
+            plan = self.running.flow.plan if isinstance(self.running, FlowQuery) else self.plan
+            return explain(plan, notes, shown)
 
     def metrics(self) -> dict[str, Any]:
-        """Counters: due times, answer rows, seconds spent on answers."""
+        """Counters: due times, answer rows, seconds spent on answers.
+
+        A query that operators maintain also tells the `state_rows` and `state_bytes` that they hold.
+        """
         with self._turn:
             return {
                 "status": self.status,
                 "due": self.running.due,
                 "answers": self.running.answered,
                 "seconds": self.running.seconds,
-                "next_due": self.running.member.next_due,
+                "next_due": self.running.next_due,
+                **self.running.state,
             }
 
     def __repr__(self) -> str:

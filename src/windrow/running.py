@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.slice import BEGINNING, Member, Slice
+from windrow.state.choice import Strategy
 from windrow.windows.due import first_due
 from windrow.windows.watermark import Watermark
 
@@ -22,50 +24,59 @@ MANY_BATCHES, SMALL_BATCH = 64, 16_384
 
 
 @dataclass(eq=False)
-class RunningQuery:
-    """A registered query: its plan, its place in a slice, its answers so far."""
+class Registered:
+    """A registered query and its answers so far, whoever makes them."""
 
     name: str
-    plan: PeriodicAggregate
-    rows: AnswerRows
-    member: Member
-    slice: Slice
-    started: int
-    """Only due times after this are answered: the watermark when it was registered."""
-    batches: list[pa.RecordBatch] = field(default_factory=list)
+    batches: list[pa.RecordBatch] = field(default_factory=list, kw_only=True)
     """The answers that nobody has taken away yet."""
-    latest: pa.RecordBatch | None = None
+    latest: pa.RecordBatch | None = field(default=None, kw_only=True)
     """The last rows that were taken away, which may be those of the newest due time."""
-    error: QueryError | None = None
-    due: int = 0
-    answered: int = 0
-    seconds: float = 0.0
-    dropped: bool = False
-    rows_since: int = BEGINNING
-    """Of a ROWS query, whose member counts tuples: those with ts at or before this are in none of its windows."""
-    newest_time: int | None = None
-    """Of a ROWS query: the instant of its newest answer."""
+    error: QueryError | None = field(default=None, kw_only=True)
+    due: int = field(default=0, kw_only=True)
+    answered: int = field(default=0, kw_only=True)
+    seconds: float = field(default=0.0, kw_only=True)
+    dropped: bool = field(default=False, kw_only=True)
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns of its answers."""
+
+    @property
+    @abstractmethod
+    def since(self) -> int | None:
+        """Tuples at or before this tick are in none of its windows; None when it has seen the whole stream."""
+
+    @property
+    @abstractmethod
+    def next_due(self) -> int | None:
+        """When it is due next, if that is known."""
+
+    @property
+    @abstractmethod
+    def streams(self) -> set[str]:
+        """The streams that it reads, by lower-case name."""
+
+    @property
+    def strategy(self) -> Strategy:
+        """How its operators keep their state, if it has operators of its own."""
+        return "upa"
+
+    @property
+    @abstractmethod
+    def _newest_instant(self) -> int | None:
+        """The newest due time."""
+
+    @property
+    def state(self) -> dict[str, int]:
+        """How much it keeps for itself, if it does not share all that it needs."""
+        return {}
 
     @property
     def status(self) -> str:
         """running, stopped by an error, or dropped by the user."""
         return "dropped" if self.dropped else "stopped" if self.error is not None else "running"
-
-    @property
-    def since(self) -> int | None:
-        """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
-        since = self.member.since if self.plan.rows is None else self.rows_since
-        return None if since == BEGINNING else since
-
-    def first_due(self, oldest: int) -> int:
-        """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
-        return first_due(max(oldest, self.started + 1, self.member.since + 1), self.plan.slide)
-
-    @property
-    def reach(self) -> int:
-        """How far behind τ its windows begin."""
-        assert self.member.window.reach is not None
-        return self.member.window.reach
 
     def shown(self) -> None:
         """The answers so far have been taken away; only the newest are remembered."""
@@ -80,10 +91,10 @@ class RunningQuery:
     def newest(self) -> pa.Table:
         """The answer at the newest due time; no rows if it was empty or there was none."""
         last = self.batches[-1] if self.batches else self.latest
-        if last is None or self.member.next_due is None:
-            return self.rows.schema.empty_table()
+        newest = self._newest_instant
+        if last is None or newest is None:
+            return self.schema.empty_table()
         table = pa.Table.from_batches([last])
-        newest = self.member.next_due - self.plan.slide if self.plan.rows is None else self.newest_time
         return table.filter(pc.equal(table.column(0).cast(pa.int64()), newest))
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -99,6 +110,59 @@ class RunningQuery:
             if small >= MANY_BATCHES:
                 tail = pa.Table.from_batches(self.batches[-small:]).combine_chunks().to_batches()
                 self.batches[-small:] = tail
+
+
+@dataclass(eq=False)
+class RunningQuery(Registered):
+    """A query that is answered from panes: its plan, its place in a slice."""
+
+    plan: PeriodicAggregate
+    rows: AnswerRows
+    member: Member
+    slice: Slice
+    started: int
+    """Only due times after this are answered: the watermark when it was registered."""
+    rows_since: int = BEGINNING
+    """Of a ROWS query, whose member counts tuples: those with ts at or before this are in none of its windows."""
+    newest_time: int | None = None
+    """Of a ROWS query: the instant of its newest answer."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its answers."""
+        return self.rows.schema
+
+    @property
+    def since(self) -> int | None:
+        """Tuples at or before this tick are in none of its panes; None when it has seen the whole stream."""
+        since = self.member.since if self.plan.rows is None else self.rows_since
+        return None if since == BEGINNING else since
+
+    @property
+    def next_due(self) -> int | None:
+        """When it is due next: an instant, or a number of tuples."""
+        return self.member.next_due
+
+    @property
+    def streams(self) -> set[str]:
+        """The one stream that it reads."""
+        return {self.plan.stream.name.lower()}
+
+    @property
+    def _newest_instant(self) -> int | None:
+        if self.member.next_due is None:
+            return None
+        return self.member.next_due - self.plan.slide if self.plan.rows is None else self.newest_time
+
+    def first_due(self, oldest: int) -> int:
+        """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
+        return first_due(max(oldest, self.started + 1, self.member.since + 1), self.plan.slide)
+
+    @property
+    def reach(self) -> int:
+        """How far behind τ its windows begin."""
+        assert self.member.window.reach is not None
+        return self.member.window.reach
 
 
 @dataclass(eq=False)

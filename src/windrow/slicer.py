@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windrow.aggregates import aggregate
+from windrow.errors import QueryError
 from windrow.expressions import Compiler, Context, Program
 from windrow.input import conform, timestamps
 from windrow.job import EVERY_TERM, load, load_user
@@ -40,7 +42,8 @@ class Slicer:
         compiler = Compiler()
         self.stream = _stream(job["stream"])
         self.columns: list[str] = job["columns"]
-        self._tuples: bool = job["tuples"]
+        self._tuples: list[str] | None = job["tuples"]
+        self._wanted = None if job["wanted"] is None else [compiler.compile(load(one)) for one in job["wanted"]]
         self._read = replace(self.stream, columns=tuple(self.stream.column(name) for name in self.columns))
         self._plans = [_SlicePlan(one, compiler) for one in job["slices"]]
         self.begin(None)
@@ -67,9 +70,10 @@ class Slicer:
             table, ts = table.filter(pa.array(~late)), ts[~late]
         if len(ts):
             self._result.keep(int(np.min(ts)), int(np.max(ts)))
-            self._insert(Context.of(table.combine_chunks()), ts)
-            if self._tuples:
-                self._result.tuples.append(table)
+            context = Context.of(table.combine_chunks())
+            self._insert(context, ts)
+            if self._tuples is not None:
+                self._keep_tuples(table, context)
         self._result.spend("slice", perf_counter() - began)
         return late
 
@@ -80,6 +84,20 @@ class Slicer:
         for number, ((_, members), failed) in enumerate(zip(self._slices, failures, strict=True)):
             for member, error in failed.items():
                 self._result.failed[number, members[member]] = str(error)
+
+    def _keep_tuples(self, table: pa.Table, context: Context) -> None:
+        """The rows that somebody wants; they travel with the columns that somebody reads."""
+        assert self._tuples is not None
+        rows = table.select(self._tuples)
+        if self._wanted is not None:
+            try:
+                taken = [pc.fill_null(context.value(one), True) for one in self._wanted]
+            except QueryError:
+                taken = []  # a query fails on some row; it is stopped where it runs
+            if taken:
+                rows = rows.filter(reduce(pc.or_, taken))
+        if rows.num_rows:
+            self._result.tuples.append(rows)
 
     def keep_late(self, table: pa.Table) -> None:
         """The late rows, with all their columns."""

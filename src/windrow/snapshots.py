@@ -24,7 +24,7 @@ from windrow.plan.periodic import PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.slice import Member, Slice
 
-VERSION = 2
+VERSION = 3
 
 _WATERMARK = ("value", "oldest", "newest")
 _STREAM = ("rows", "late_rows", "batches", "finished")
@@ -48,7 +48,7 @@ def restore_streams(
 ) -> None:
     """Give registered streams and queries the state of a snapshot, or raise CheckpointError and change nothing."""
     try:
-        _check_kind(meta, synopsis)
+        check_kind(meta, synopsis)
         _check_names("streams", streams, [record["name"].lower() for record in meta["streams"]])
         built = [_built(streams[record["name"].lower()], record, blobs) for record in meta["streams"]]
     except (LookupError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
@@ -239,15 +239,16 @@ def _assign(owner: object, record: Mapping[str, Any], names: Iterable[str]) -> N
 # ---- refusals -----------------------------------------------------------------------------------------------------
 
 
-def _check_kind(meta: Mapping[str, Any], synopsis: str | None) -> None:
-    if meta["version"] != VERSION:
+def check_kind(meta: Mapping[str, Any], synopsis: str | None) -> None:
+    """Refuse a snapshot of another version, or of an engine with another forced synopsis."""
+    if meta.get("version") != VERSION:
         raise CheckpointError(
-            f"the engine's snapshot has version {meta['version']}, and this Windrow reads version {VERSION}; "
+            f"the engine's snapshot has version {meta.get('version')}, and this Windrow reads version {VERSION}; "
             "use the Windrow that wrote it, or start afresh with another checkpoint"
         )
-    if meta["synopsis"] != synopsis:
+    if meta.get("synopsis") != synopsis:
         raise CheckpointError(
-            f"the engine's snapshot was made with synopsis={meta['synopsis']!r}, and this engine has "
+            f"the engine's snapshot was made with synopsis={meta.get('synopsis')!r}, and this engine has "
             f"synopsis={synopsis!r}; use the same"
         )
 

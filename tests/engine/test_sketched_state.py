@@ -24,6 +24,8 @@ QUERIES = [
     "SELECT s AS k, APPROX_TOP_K(b, 3) AS v, APPROX_QUANTILE(s, 0.5) AS w FROM s [RANGE 20 SLIDE 4] GROUP BY s",
     "SELECT s AS k, THETA_SKETCH_AGG(b) AS v, HLL_SKETCH_AGG(x) AS w FROM s [RANGE 40 SLIDE 5] GROUP BY s",
     "SELECT f AS k, THETA_SKETCH_AGG(x, 6) AS v, HLL_SKETCH_AGG(x, 7) AS w FROM s [RANGE 20 SLIDE 4] GROUP BY f",
+    "SELECT s AS k, KLL_SKETCH_AGG(x) AS v, ITEMS_SKETCH_AGG(b) AS w FROM s [RANGE 40 SLIDE 5] GROUP BY s",
+    "SELECT f AS k, KLL_SKETCH_AGG(b, 8) AS v, ITEMS_SKETCH_AGG(s) AS w FROM s [RANGE 20 SLIDE 4] GROUP BY f",
 ]
 
 
@@ -87,7 +89,7 @@ def test_groups_and_strings_come_and_go() -> None:
     db = windrow.connect()
     db.execute("CREATE STREAM s (t BIGINT, k STRING, v STRING) TIME t")
     calls = "FREQUENT(v, 2) AS f, APPROX_COUNT_DISTINCT(v) AS d, APPROX_QUANTILE(v, 0.5) AS q, APPROX_TOP_K(v, 2) AS t"
-    calls += ", THETA_SKETCH_AGG(v, 8) AS u, HLL_SKETCH_AGG(v) AS w"
+    calls += ", THETA_SKETCH_AGG(v, 8) AS u, HLL_SKETCH_AGG(v) AS w, ITEMS_SKETCH_AGG(v) AS i"
     query = db.query(f"SELECT k, {calls} FROM s [RANGE 20 SLIDE 10] GROUP BY k")
     sizes = []
     for step in range(60):
@@ -129,12 +131,16 @@ def test_the_error_of_a_sketch_is_that_of_its_estimate() -> None:
     db = windrow.connect()
     db.execute("CREATE STREAM s (t BIGINT, v INT) TIME t")
     query = db.query(
-        "SELECT THETA_SKETCH_AGG(v) AS a, THETA_SKETCH_AGG(v, 8) AS b, HLL_SKETCH_AGG(v, 8) AS c FROM s [NOW SLIDE 1]"
+        "SELECT THETA_SKETCH_AGG(v) AS a, THETA_SKETCH_AGG(v, 8) AS b, HLL_SKETCH_AGG(v, 8) AS c, "
+        "KLL_SKETCH_AGG(v) AS d, KLL_SKETCH_AGG(v, 8) AS e, ITEMS_SKETCH_AGG(v) AS f FROM s [NOW SLIDE 1]"
     )
-    found = [query.answers().schema.field(name).metadata[b"error"].decode() for name in "abc"]
+    found = [query.answers().schema.field(name).metadata[b"error"].decode() for name in "abcdef"]
     assert found == [
         "estimates: relative 3.1 % at 95 % (standard error 1.6 %); exact up to 4096 values",
         "estimates: relative 13 % at 95 % (standard error 6.3 %); exact up to 256 values",
         "estimates: relative 13 % at 95 % (standard error 6.5 %)",
+        "quantiles: rank 1 % of the values",
+        "quantiles: rank 13 % of the values",
+        "bounds of counts: at most 0.098 % of the values apart",
     ]
     assert "theta synopsis; the smallest hashes of a pane and group are kept" in query.explain()

@@ -20,7 +20,7 @@ def test_like_duckdb(table: pa.Table, sequence: str | None, random: object) -> N
     table = table.take(pa.array(shuffled, pa.int64()))
     stream = stream_from_schema("s", TICKS, time="t", sequence=sequence)
     times = table.column("t").to_numpy()
-    ours = table.take(pa.array(rows_order(stream, table, np.array(times))))
+    ours = table.take(pa.array(rows_order(stream.sequence, table, np.array(times))))
     feed = sort_feed(connect(), table, times.tolist(), sequence)
     # repr: NaN is not equal to itself, and -0.0 ties with 0.0.
     assert repr(ours.to_pylist()).replace("-0.0", "0.0") == repr(feed.table.to_pylist()).replace("-0.0", "0.0")

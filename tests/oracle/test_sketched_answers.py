@@ -37,6 +37,12 @@ CALLS = [
     "THETA_SKETCH_AGG(x, 4)",
     "THETA_SKETCH_AGG(d, 26)",
     "THETA_SKETCH_AGG(f) FILTER (WHERE a > 0)",
+    "KLL_SKETCH_AGG(a)",
+    "KLL_SKETCH_AGG(x, 8)",
+    "KLL_SKETCH_AGG(b) FILTER (WHERE f)",
+    "ITEMS_SKETCH_AGG(s)",
+    "ITEMS_SKETCH_AGG(a)",
+    "ITEMS_SKETCH_AGG(b) FILTER (WHERE f)",
     "APPROX_QUANTILE(a, 0.5)",
     "APPROX_QUANTILE(s, 0.9)",
     "APPROX_QUANTILE(x, 0.3)",
@@ -110,6 +116,7 @@ def test_windows_of_tuples(window: str, table: pa.Table, pieces: int) -> None:
         f"SELECT FREQUENT(s, 2) AS f, APPROX_FREQUENT(a, 1) AS g FROM s {window}",
         f"SELECT f AS k, FREQUENT(a, 1) AS v, APPROX_COUNT_DISTINCT(s) AS n FROM s {window} GROUP BY f",
         f"SELECT f AS k, THETA_SKETCH_AGG(s) AS v, HLL_SKETCH_AGG(a) AS n FROM s {window} GROUP BY f",
+        f"SELECT f AS k, KLL_SKETCH_AGG(x, 8) AS v, ITEMS_SKETCH_AGG(s) AS n FROM s {window} GROUP BY f",
     ]
     for query in answers(texts, cut(table, 7, pieces)):
         assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
@@ -123,6 +130,8 @@ def test_sketches_of_many_values(window: str) -> None:
         f"SELECT THETA_SKETCH_AGG(b, 4) AS t, THETA_SKETCH_AGG(x, 8) AS u, THETA_SKETCH_AGG(x) AS w FROM s {window}",
         f"SELECT f, HLL_SKETCH_AGG(b, 5) AS h, HLL_SKETCH_AGG(x, 9) AS i, HLL_SKETCH_AGG(x) AS j FROM s {window} "
         "GROUP BY f",
+        # At most 512 values in a pane: what KLL is made of is all there, and is rounded for each window.
+        f"SELECT KLL_SKETCH_AGG(x) AS l, KLL_SKETCH_AGG(b, 20) AS m, ITEMS_SKETCH_AGG(b) AS i FROM s {window}",
     ]
     for query in answers(texts, cut(table, 7, 5)):
         assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
@@ -130,7 +139,8 @@ def test_sketches_of_many_values(window: str) -> None:
 
 def test_the_last_rows_of_each_key() -> None:
     table = many_rows(200, 5)
-    text = "SELECT s AS k, THETA_SKETCH_AGG(b, 4) AS t, HLL_SKETCH_AGG(b) AS h FROM s [PARTITION BY s ROWS 30 SLIDE 20]"
+    calls = "THETA_SKETCH_AGG(b, 4) AS t, HLL_SKETCH_AGG(b) AS h, KLL_SKETCH_AGG(x, 8) AS l, ITEMS_SKETCH_AGG(b) AS i"
+    text = f"SELECT s AS k, {calls} FROM s [PARTITION BY s ROWS 30 SLIDE 20]"
     (query,) = answers([f"{text} GROUP BY s"], cut(table, 7, 3))
     assert_same(query.answers(), Reference(query.bound, {"s": table}).answers())
 
@@ -143,6 +153,9 @@ def test_lg_k_has_limits() -> None:
         ("THETA_SKETCH_AGG(a, 4.5)", "lg_k from 4 to 26, found 4.5"),
         ("HLL_SKETCH_AGG(a, 13)", "HLL_SKETCH_AGG needs a whole number lg_k from 4 to 12, found 13"),
         ("HLL_SKETCH_AGG(a, t)", "lg_k from 4 to 12, found t"),
+        ("KLL_SKETCH_AGG(a, 7)", "KLL_SKETCH_AGG needs a whole number k from 8 to 256, found 7"),
+        ("KLL_SKETCH_AGG(a, 257)", "k from 8 to 256, found 257"),
+        ("ITEMS_SKETCH_AGG(a, 8)", "ITEMS_SKETCH_AGG takes 1 argument, found 2"),
         ("HLL_SKETCH_AGG(a, 4, 5)", "HLL_SKETCH_AGG takes 1 or 2 arguments, found 3"),
         ("THETA_SKETCH_AGG()", "THETA_SKETCH_AGG takes 1 or 2 arguments, found 0"),
         ("THETA_SKETCH_AGG(DISTINCT a)", "DISTINCT is not defined for THETA_SKETCH_AGG"),

@@ -52,10 +52,23 @@ CREATE QUERY spread INTO csv OPTIONS (path 'own/spread') AS
 CREATE QUERY shares INTO json OPTIONS (path 'own/shares') AS
   SELECT place, AVG(value) AS mean, AVG(weight) AS weight FROM readings [RANGE 9 SECONDS SLIDE 3 SECONDS]
   WHERE value > 0 GROUP BY place;
+CREATE RELATION owners (sensor INT, owner STRING) KEY (sensor) USING csv OPTIONS (path '{owners}', header true);
+CREATE QUERY pairs AS
+  SELECT x.place, x.value, y.weight FROM readings [RANGE 1 SECOND] AS x, readings [RANGE 2 SECONDS] AS y
+  WHERE x.sensor = y.sensor AND x.kind = 'k1' AND y.kind = 'k2' AND x.weight > 90;
+CREATE QUERY lonely AS
+  SELECT x.sensor, x.value FROM readings [RANGE 1 SECOND] AS x WHERE x.weight > 90 AND NOT EXISTS
+    (SELECT * FROM readings [RANGE 300 MILLISECONDS] AS y WHERE y.sensor = x.sensor AND y.weight < 10);
+CREATE QUERY busy_now AS
+  SELECT place, COUNT(*) AS n, SUM(weight) AS weights FROM readings [RANGE 2 SECONDS] WHERE kind = 'k5' GROUP BY place;
+CREATE QUERY owned AS
+  SELECT x.value, o.owner FROM readings [RANGE 1 SECOND] AS x, owners AS o WHERE x.sensor = o.sensor AND x.weight > 95;
 """
-NAMES = ("out/load", "out/means", "out/newest_kind", "out/heavy", "out/best", "own/spread", "own/shares",
+CONTINUOUS = ("out/pairs", "out/lonely", "out/busy_now", "out/owned")
+NAMES = ("out/load", "out/means", "out/newest_kind", "out/heavy", "out/best", "own/spread", "own/shares", *CONTINUOUS,
          "out/_late/readings")  # fmt: skip
 """Where the answers of each query are, and the late rows."""
+QUERY_COUNT = len(NAMES) - 1
 
 
 def write_readings(directory: Path, files: int = FILES, rows: int = ROWS) -> None:
@@ -75,12 +88,19 @@ def write_readings(directory: Path, files: int = FILES, rows: int = ROWS) -> Non
         }
     )
     write_files(directory, [table.slice(number * rows, rows) for number in range(files)])
+    owners = [f"{sensor},owner {sensor % 4}\n" for sensor in range(0, 12, 2)]
+    _owners(directory).write_text("sensor,owner\n" + "".join(owners))
+
+
+def _owners(data: Path) -> Path:
+    return data.with_name(f"{data.name}-owners.csv")
 
 
 def write_script(home: Path, data: Path, scan: str = "arrow") -> None:
     """`script.cql` in a run's own directory, which is its working directory too."""
     home.mkdir(parents=True, exist_ok=True)
-    (home / "script.cql").write_text(STREAM.format(data=data, scan=scan, pace=FILES_PER_BATCH) + QUERIES)
+    declared = STREAM.format(data=data, scan=scan, pace=FILES_PER_BATCH)
+    (home / "script.cql").write_text(declared + QUERIES.format(owners=_owners(data)))
 
 
 def start(home: Path, *more: str, settings: Iterable[str] = QUICK_START) -> subprocess.Popen[bytes]:
@@ -112,7 +132,9 @@ def said(home: Path) -> str:
 
 def contents(home: Path) -> dict[str, list[str]]:
     """The rows of every query in the order of its files, each exactly as written, and what columns they have."""
-    return {name: _rows(home / name) for name in NAMES}
+    found = {name: _rows(home / name) for name in NAMES}
+    # The changes of one instant have no order, and a state that was restored may find them in another one.
+    return found | {name: [*found[name][:1], *sorted(found[name][1:])] for name in CONTINUOUS}
 
 
 def _rows(directory: Path) -> list[str]:

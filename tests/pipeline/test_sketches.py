@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, lit
 
 import windrow
 from tests.pipeline.files import TICKS_DDL, write_files
@@ -81,6 +82,62 @@ def test_spark_reads_our_sketches(spark: SparkSession, kind: str, many: int) -> 
         assert abs(answer - wanted) <= (0.06 * many if many > 4096 else 0), text
 
 
+@pytest.mark.parametrize("many", [1, 5, 50_000])
+def test_spark_reads_our_quantiles(spark: SparkSession, many: int) -> None:
+    """Answers of KLL_SKETCH_AGG alone, merged with what Spark makes of other values, and merged by its aggregate."""
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, v DOUBLE) TIME t")
+    query = db.query("SELECT KLL_SKETCH_AGG(v) AS kll FROM s [RANGE 20 SLIDE 20]")
+    values = np.random.default_rng(many).permutation(many) + 0.5
+    db.push("s", pa.table({"t": np.arange(many) % 20 + 1, "v": values}))
+    db.finish()
+    (ours,) = query.answers()["kll"].to_pylist()
+    made = f"SELECT kll_sketch_agg_double(id + {many}.5D) AS sketch FROM range({many})"
+    theirs = spark.sql(made).collect()[0]["sketch"]
+    frame = spark.createDataFrame([(bytearray(ours), theirs)], "a BINARY, b BINARY")
+    expected = {
+        "kll_sketch_get_n_double(a)": many,
+        "kll_sketch_get_n_double(kll_sketch_merge_double(a, b))": 2 * many,
+        "kll_sketch_get_quantile_double(a, 0.25D)": many / 4,
+        "kll_sketch_get_quantile_double(a, 1.0D)": many,
+        "kll_sketch_get_rank_double(a, 0.5D)": 1 / many,
+        "kll_sketch_get_quantile_double(kll_sketch_merge_double(a, b), 0.75D)": 1.5 * many,
+        "kll_sketch_get_quantile_double(kll_sketch_merge_double(b, a), 0.25D)": many / 2,
+    }
+    found = frame.selectExpr(*expected).collect()[0]
+    for (text, wanted), answer in zip(expected.items(), found, strict=True):
+        tolerance = 0 if "get_n" in text else 0.02 if "rank" in text else max(0.04 * many, 1)
+        assert abs(answer - wanted) <= tolerance, (text, answer)
+    both = spark.createDataFrame([(bytearray(ours),), (theirs,)], "sketch BINARY")
+    merged = both.selectExpr("kll_sketch_get_n_double(kll_merge_agg_double(sketch)) AS n").collect()[0]["n"]
+    assert merged == 2 * many
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "STRING"])
+def test_spark_reads_our_frequent_items(spark: SparkSession, kind: str) -> None:
+    """An answer of ITEMS_SKETCH_AGG in the state that `approx_top_k_accumulate` makes, alone and combined with it."""
+    db = windrow.connect()
+    db.execute(f"CREATE STREAM s (t BIGINT, v {kind}) TIME t")
+    query = db.query("SELECT ITEMS_SKETCH_AGG(v) AS items FROM s [RANGE 20 SLIDE 20]")
+    rng = np.random.default_rng(7)
+    numbers = np.concatenate([np.repeat([5, 6, 7], [3000, 2000, 1000]), rng.integers(100, 10**9, 4000)])
+    values = pa.array(numbers) if kind == "BIGINT" else pa.array(numbers.astype(str))
+    db.push("s", pa.table({"t": np.arange(len(numbers)) % 20 + 1, "v": values}))
+    db.finish()
+    (ours,) = query.answers()["items"].to_pylist()
+    made = f"SELECT approx_top_k_accumulate(CAST(5 AS {kind}), 1000) AS state FROM range(10)"
+    # Behind the sketch Spark keeps the number of NULLs.
+    state = spark.sql(made).withColumn("ours", lit(bytearray(ours + bytes(8))))
+    state = state.select("state", col("state").withField("sketch", col("ours")).alias("ours"))
+    (top,) = state.selectExpr("approx_top_k_estimate(ours, 3) AS top").collect()[0]
+    bound = len(numbers) / 1024
+    for one, item, count in zip(top, (5, 6, 7), (3000, 2000, 1000), strict=True):
+        assert int(one["item"]) == item and abs(one["count"] - count) <= bound
+    rows = state.selectExpr("state AS one").union(state.selectExpr("ours AS one"))
+    (top,) = rows.selectExpr("approx_top_k_estimate(approx_top_k_combine(one, 1000), 1) AS top").collect()[0]
+    assert int(top[0]["item"]) == 5 and abs(top[0]["count"] - 3010) <= 2 * len(numbers) / 256
+
+
 @pytest.mark.parametrize("scan", ["arrow", "rows"])
 def test_answers(spark: SparkSession, tmp_path: Path, scan: str) -> None:
     write_files(tmp_path, cut(TABLE, 3, 5))
@@ -91,6 +148,7 @@ def test_answers(spark: SparkSession, tmp_path: Path, scan: str) -> None:
     )
     db.query("SELECT f, APPROX_FREQUENT(a, 3) AS v FROM s [RANGE 30 SLIDE 5] GROUP BY f")
     db.query("SELECT f, THETA_SKETCH_AGG(s, 4) AS v, HLL_SKETCH_AGG(x) AS w FROM s [RANGE 30 SLIDE 5] GROUP BY f")
+    db.query("SELECT f, KLL_SKETCH_AGG(b, 8) AS v, ITEMS_SKETCH_AGG(s) AS w FROM s [RANGE 30 SLIDE 5] GROUP BY f")
     db.run()
     check(db, TABLE)
 

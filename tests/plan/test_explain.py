@@ -45,7 +45,7 @@ def test_json(db: windrow.Database) -> None:
     join = tree["plan"]["inputs"][0]["inputs"][0]
     assert (join["operator"], join["pattern"]) == ("⋈ inner join", "WK")
     assert [edge["pattern"] for edge in join["inputs"]] == ["WKS", "WKS"]
-    assert tree["notes"][0]["topic"] == "engine"
+    assert [note["topic"] for note in tree["notes"]] == ["strategy", "⋈ join"]
 
 
 def test_mermaid(db: windrow.Database) -> None:

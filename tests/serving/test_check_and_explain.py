@@ -108,8 +108,8 @@ def test_check_for_machines(at: Path) -> None:
     assert (result.exit_code, result.stderr, record["good"]) == (2, "", False)
     good, bad = record["scripts"]
     assert good == {
-        "file": "good.cql", "good": True, "streams": 1, "relations": 0, "queries": 3, "share_groups": 2, "errors": [],
-        "not_checked": {}, "warnings": [],
+        "file": "good.cql", "good": True, "streams": 1, "relations": 0, "queries": 3, "with_operators": 0,
+        "share_groups": 2, "errors": [], "not_checked": {}, "warnings": [],
     }  # fmt: skip
     assert bad["errors"][0] == {
         "type": "BindError", "message": "unknown column y; there are t, k, x", "line": 2, "column": 30
@@ -122,10 +122,29 @@ def test_quiet_says_nothing_about_a_good_script(at: Path) -> None:
 
 
 def test_what_the_engine_cannot_run_is_an_error_at_its_place(at: Path) -> None:
-    join = "CREATE QUERY m AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 1], s [RANGE 5 SLIDE 1] AS u;"
-    result = call("check", "-", stdin=STREAM + join)
+    nested = "CREATE QUERY m AS SELECT k FROM s [RANGE 5] WHERE x > (SELECT MAX(x) FROM s [RANGE 5]);"
+    result = call("check", "-", stdin=STREAM + nested)
     assert result.exit_code == 2
-    assert "error: <stdin>:2:59: a join cannot be run by the engine yet" in result.stderr
+    assert "error: <stdin>:2:55: a subquery can stand in FROM, or in WHERE as [NOT] EXISTS or [NOT] IN" in result.stderr
+
+
+def test_continuous_queries_are_counted_apart_and_relations_are_not_read(at: Path) -> None:
+    script = STREAM + (
+        "CREATE RELATION r (k INT, v INT) KEY (k) USING csv OPTIONS (path 'nowhere.csv', header true);\n"
+        "CREATE QUERY joined AS SELECT s.x, r.v FROM s [RANGE 5], r WHERE s.k = r.k;\n"
+    )
+    result = call("check", "-", stdin=script)
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "<stdin>: 1 stream, 1 relation, 1 query with operators of its own\n",
+    )
+    assert "relation r: there is nothing at nowhere.csv" in result.stderr
+    more = "CREATE QUERY seen AS SELECT DISTINCT k FROM s [RANGE 5];\n"
+    result = call("check", "-", stdin=GOOD + more + script[len(STREAM) :])
+    counted = "1 stream, 1 relation, 5 queries: 3 in 2 share groups, 2 with operators of their own"
+    assert result.stdout == f"<stdin>: {counted}\n"
+    plan = call("explain", "-", "joined", stdin=script).stdout
+    assert "⋈R join  s.k = r.k" in plan and "strategy: upa" in plan
 
 
 def test_explain_of_one_query_is_its_plan(at: Path) -> None:

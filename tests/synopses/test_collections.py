@@ -19,7 +19,7 @@ from windrow.synopses import frequencies, frequency_index
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.collections import COLLECTIONS, collection
 from windrow.synopses.snapshot import pack, unpack
-from windrow.testing.sketches import hll_sketch, theta_sketch
+from windrow.testing.sketches import hll_sketch, kll_sketch, theta_sketch
 
 Check = Callable[[list[Any], Question], Any]
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -40,6 +40,8 @@ def exact(values: list[Any], ask: Question) -> Any:
             return len(set(values))
         case "sketch":
             return hll_sketch(values, ask.parameters[0]) if ask.parameters else theta_sketch(values, 4)
+        case "kll_sketch":
+            return kll_sketch(values, ask.parameters[0])
         case _ if not values:
             return None
         case "sum_distinct":
@@ -55,6 +57,8 @@ def exact(values: list[Any], ask: Question) -> Any:
             part = place - math.floor(place)
             return float(low) if low == high or part == 0 else low * (1 - part) + high * part
     best = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
+    if ask.name == "counters":
+        return {"counters": [{"value": value, "count": count} for value, count in best], "lost": 0}
     if ask.name == "mode":
         return best[0][0]
     assert ask.name in ("top_k", "frequent")
@@ -80,7 +84,13 @@ def hll_sketches() -> list[Question]:
 
 
 def rank_questions(kind: pa.DataType) -> list[Question]:
-    return [ask for ask in frequency_questions(kind) if ask.name in ("quantile", "percentile_cont")]
+    questions = [ask for ask in frequency_questions(kind) if ask.name in ("quantile", "percentile_cont")]
+    return questions + [Question("kll_sketch", pa.binary(), (k,)) for k in (8, 200) if not pa.types.is_string(kind)]
+
+
+def counter_questions(kind: pa.DataType) -> list[Question]:
+    kept = pa.struct([("counters", ranked(kind)), ("lost", pa.int64())])
+    return [*(Question("top_k", ranked(kind), (many,)) for many in (1, 3)), Question("counters", kept)]
 
 
 # By collection: the questions it is asked about values of a type, and what the answer must be.
@@ -90,7 +100,7 @@ ASKED: dict[str, tuple[Callable[[pa.DataType], list[Question]], Check]] = {
     "hll": (lambda _: [Question("count_distinct", pa.int64()), *hll_sketches()], exact),
     "theta": (lambda _: [Question("sketch", pa.binary())], exact),
     "quantile_sketch": (rank_questions, exact),
-    "frequent_items_sketch": (lambda kind: [Question("top_k", ranked(kind), (many,)) for many in (1, 3)], exact),
+    "frequent_items_sketch": (counter_questions, exact),
 }
 # Sizes at which nothing is lost; `test_sketches` has others. A theta sketch has no order to lose.
 PARAMETERS: dict[str, tuple[int, ...]] = {
@@ -99,6 +109,9 @@ PARAMETERS: dict[str, tuple[int, ...]] = {
     "quantile_sketch": (512,),
     "frequent_items_sketch": (1024,),
 }
+
+
+SHORT = ("count_distinct", "quantile", "top_k", "sketch", "kll_sketch", "counters")
 
 
 def test_every_collection_is_tested() -> None:
@@ -228,7 +241,7 @@ def test_space_is_bounded_when_panes_expire(name: str, kind: str) -> None:
     """Every pane brings new values; the index is in use all the time."""
     arrow, _ = KINDS[kind]
     kept, sizes = collection(Store(name, arrow, PARAMETERS.get(name, ()))), []
-    questions = [ask for ask in ASKED[name][0](arrow) if ask.name in ("count_distinct", "quantile", "top_k", "sketch")]
+    questions = [ask for ask in ASKED[name][0](arrow) if ask.name in SHORT]
     for step in range(600):
         values = pa.array([f"{step}.{i}" if kind == "strings" else step + i for i in range(20)], arrow)
         kept.insert(np.zeros(20, np.int32), np.arange(20, dtype=np.int32) % 2, values)

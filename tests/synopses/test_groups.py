@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windrow.synopses import codes
 from windrow.synopses.groups import Groups
 from windrow.synopses.snapshot import pack, unpack
 
@@ -116,3 +117,32 @@ def test_strings_of_every_length_are_told_apart() -> None:
     gids = groups.encode([pa.array(values * 2)]).copy()
     assert len(groups) == len(set(values))
     assert groups.keys(gids)[0].to_pylist() == values * 2
+
+
+@pytest.mark.parametrize("values", [[-(1 << 63)], [(1 << 63) - 1], [0, (1 << 63) - 1], [(1 << 63) - 2, (1 << 63) - 1]])
+def test_the_least_and_the_greatest_integer(values: list[int]) -> None:
+    groups = Groups([pa.int64()])
+    for i, value in enumerate(values):
+        assert groups.encode([pa.array([value])]).tolist() == [i]
+    assert groups.keys(np.arange(len(values)))[0].to_pylist() == values
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_tables_are_seldom_rebuilt_for_keys_that_grow_or_fall(step: int) -> None:
+    encoder = codes.IntEncoder(pa.int64())
+    tables = []
+    for i in range(0, 50_000, 5):
+        encoder.encode(pa.array(step * np.arange(i, i + 5)))
+        if not tables or tables[-1] is not encoder._codes._table:
+            tables.append(encoder._codes._table)
+    assert len(tables) < 50
+
+
+def test_strings_that_were_read_stay_as_they_were() -> None:
+    groups = Groups([pa.string()])
+    groups.encode([pa.array(["a", "bc"])])
+    before = groups.keys(np.arange(2))[0], groups.snapshot()["0.values"]
+    groups.encode([pa.array([f"more {i}" for i in range(1000)])])
+    groups.compact(np.array([1, 700]))
+    assert [array.to_pylist() for array in before] == [["a", "bc"]] * 2
+    assert groups.keys(np.arange(2))[0].to_pylist() == ["bc", "more 698"]

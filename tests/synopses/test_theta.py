@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow.aggregates import blobs
 from windrow.aggregates.collected import Question, Store
 from windrow.errors import QueryError
-from windrow.synopses import cell_bytes, theta
+from windrow.synopses import theta
 from windrow.synopses.collection import Windows
 from windrow.synopses.theta import Theta
 from windrow.synopses.theta_format import MAX_THETA, from_bytes, to_bytes
@@ -169,7 +170,7 @@ def test_bytes_are_read_back() -> None:
 
 
 def test_a_column_of_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_bytes, "MOST_BYTES", 35)
+    monkeypatch.setattr(blobs, "MOST_BYTES", 35)
     assert len(sketched(pa.array([1, 2]))) == 32
-    with pytest.raises(QueryError, match=r"take 40 bytes, .* at most 2 GiB; take a smaller lg_k"):
+    with pytest.raises(QueryError, match=r"take 40 bytes, .* at most 2 GiB; take smaller sketches"):
         sketched(pa.array([1, 2, 3]))

@@ -11,6 +11,8 @@ import re
 import pyarrow as pa
 import pytest
 
+from tests.testing.engine_runs import engine_answers
+from windrow.errors import UnsupportedError
 from windrow.language.binder import bind
 from windrow.language.catalog import Catalog, relation_from_node, stream_from_node, stream_from_schema
 from windrow.language.nodes import CreateStream
@@ -61,17 +63,32 @@ def reference():
 
 @pytest.fixture
 def check(reference):
-    """check(query, expected, s="…"): the answers are exactly the expected rows."""
+    """check(query, expected, s="…"): the answers of the reference and of the engine are exactly the expected rows.
 
-    def run(query, expected, *, ordered=False, **world):
-        result = reference(query, **world).answers()
+    `engine` says why the engine refuses a query.
+    """
+
+    def run(query, expected, *, ordered=False, engine=None, **world):
         names, *rows = cells(expected)
-        assert result.schema.names == names
-        found = drawn(result)
-        times = [row[0] for row in found]
-        assert times == sorted(times, key=value), "answers are in the order of time"
-        if not ordered:
-            found, rows = sorted(found), sorted(rows)
-        assert found == rows
+
+        def compare(result, how):
+            assert result.schema.names == names, how
+            found = drawn(result)
+            times = [row[0] for row in found]
+            assert times == sorted(times, key=value), f"{how}: answers are in the order of time"
+            assert (found if ordered else sorted(found)) == (rows if ordered else sorted(rows)), how
+
+        compare(reference(query, **world).answers(), "reference")
+        if world.keys() & {"start", "since"}:
+            return
+        relations, ddl, until = (world.pop(key, None) for key in ("relations", "ddl", "until"))
+        streams = {name: table(text) if isinstance(text, str) else text for name, text in world.items()}
+        runs = engine_answers(query, streams, relations or {}, ddl=ddl or "", until=until)
+        if engine is not None:
+            with pytest.raises(UnsupportedError, match=engine):
+                next(runs)
+            return
+        for how, result in runs:
+            compare(result, how)
 
     return run

@@ -268,8 +268,8 @@ class TestQueries:
     s = "ts | k | a\n1 | x | 1\n2 | y | 2\n3 | x | 3"
     t = "ts | k | b\n1 | x | 10\n2 | z | 20"
 
-    def check(self, check, query, expected):
-        check(query.replace("!", "[RANGE 5 SLIDE 5]"), expected, s=self.s, t=self.t)
+    def check(self, check, query, expected, **how):
+        check(query.replace("!", "[RANGE 5 SLIDE 5]"), expected, s=self.s, t=self.t, **how)
 
     def test_joins(self, check):
         rows = "_time | a | b\n5 | 1 | 10\n5 | 3 | 10"
@@ -289,7 +289,7 @@ class TestQueries:
         exists = "EXISTS (SELECT b FROM t ! WHERE t.k = s.k)"
         self.check(check, f"SELECT a FROM s ! WHERE {exists}", "_time | a\n5 | 1\n5 | 3")
         self.check(check, f"SELECT a FROM s ! WHERE NOT {exists}", "_time | a\n5 | 2")
-        self.check(check, "SELECT a FROM s ! WHERE a = (SELECT MAX(a) FROM s !)", "_time | a\n5 | 3")
+        self.check(check, "SELECT a FROM s ! WHERE a = (SELECT MAX(a) FROM s !)", "_time | a\n5 | 3", engine="not here")
         self.check(check, "SELECT a FROM s ! WHERE a / 2 IN (SELECT a FROM s !)", "_time | a\n5 | 2")
         self.check(check, "SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM s ! GROUP BY k) x", "_time | m\n5 | 2")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.aggregates import columns, holistic, sums
+from windrow.aggregates import columns, holistic, items_format, sums
 from windrow.aggregates.collected import Parameters
 from windrow.aggregates.component import Component, Kind
 from windrow.aggregates.count import Count, CountRows
@@ -78,6 +78,8 @@ def aggregate(
         return Aggregate(known, (CountRows(),), pa.int64(), Kind.DISTRIBUTIVE, _lower_count)
     if known in SKETCHED:
         component = sketched(known, input_type, parameters)
+        if known == "ITEMS_SKETCH_AGG":
+            return Aggregate(known, (component, Count()), pa.binary(), Kind.HOLISTIC, _lower_items)
         return Aggregate(known, (component,), component.question.type, Kind.HOLISTIC, _lower_collected)
     if known in holistic.names():
         component = holistic.frequency_question(known, input_type, parameters)
@@ -89,6 +91,11 @@ def _lower_collected(words: Words) -> pa.Array:
     """The collection has answered already."""
     ((answers,),) = words
     return answers
+
+
+def _lower_items(words: Words) -> pa.Array:
+    (counters,), (count,) = words
+    return items_format.sketches(counters, count)
 
 
 def _count(name: str, kind: pa.DataType) -> Aggregate:

@@ -17,28 +17,26 @@ from windrow.aggregates.holistic import ranked
 
 FEWEST_COUNTERS = 1024
 RANK_ENTRIES = 512
+ANYTHING, NUMBERS, ITEMS = "numbers, strings, dates and times", "numbers", "strings and integers"
 
 
 @dataclass(frozen=True)
 class Sketched:
-    """How an aggregate is kept and asked, and the bound of its error; `numbers` alone are taken if it computes."""
+    """How an aggregate is kept and asked, the bound of its error, and which values it takes."""
 
     collect: Callable[[pa.DataType, Parameters], Collected]
     error: Callable[[Parameters], str]
-    numbers: bool = False
+    takes: str = ANYTHING
 
 
 def sketched(name: str, kind: pa.DataType, parameters: Parameters) -> Collected:
     """What an aggregate keeps and asks for values of this type, or a ValueError."""
-    number = (
-        pa.types.is_floating(kind)
-        or (pa.types.is_integer(kind) and columns.is_int_like(kind))
-        or columns.is_short_decimal(kind)
-    )
-    if SKETCHED[name].numbers and not number:
-        raise ValueError(f"{name} does not take a value of type {kind}; it takes numbers")
-    if not (number or columns.is_int_like(kind) or columns.is_text(kind)):
-        raise ValueError(f"{name} does not take a value of type {kind}; it takes numbers, strings, dates and times")
+    integer, text = pa.types.is_integer(kind) and columns.is_int_like(kind), columns.is_text(kind)
+    number = integer or pa.types.is_floating(kind) or columns.is_short_decimal(kind)
+    takes = SKETCHED[name].takes
+    fits = {NUMBERS: number, ITEMS: integer or text, ANYTHING: number or text or columns.is_int_like(kind)}
+    if not fits[takes]:
+        raise ValueError(f"{name} does not take a value of type {kind}; it takes {takes}")
     return SKETCHED[name].collect(kind, tuple(parameters))
 
 
@@ -96,6 +94,15 @@ def _median(kind: pa.DataType, parameters: Parameters) -> Collected:
     return Collected(_ranks(kind), Question("percentile_cont", pa.float64(), (0.5, False)))
 
 
+def _kll_sketch(kind: pa.DataType, parameters: Parameters) -> Collected:
+    (k,) = parameters
+    return Collected(_ranks(kind), Question("kll_sketch", pa.binary(), parameters, 3000 + 24 * int(k)))
+
+
+def _kll_error(parameters: Parameters) -> str:
+    return f"quantiles: rank {0.5 + 100 / int(parameters[0]):.2g} % of the values"
+
+
 def _ranks(kind: pa.DataType) -> Store:
     return Store("quantile_sketch", kind, (RANK_ENTRIES,))
 
@@ -105,6 +112,12 @@ def _top_k(kind: pa.DataType, parameters: Parameters) -> Collected:
     return Collected(
         Store("frequent_items_sketch", kind, (counters(int(k)),)), Question("top_k", ranked(kind), parameters)
     )
+
+
+def _items_sketch(kind: pa.DataType, parameters: Parameters) -> Collected:
+    kept = pa.struct([("counters", ranked(kind)), ("lost", pa.int64())])
+    counters_ = Store("frequent_items_sketch", kind, (FEWEST_COUNTERS,))
+    return Collected(counters_, Question("counters", kept, (), 32 * FEWEST_COUNTERS))
 
 
 _LISTS = "no value is reported that is not frequent, no count is above the true one; frequent values may be missing"
@@ -119,11 +132,15 @@ SKETCHED: dict[str, Sketched] = {
     "HLL_SKETCH_AGG": Sketched(_hll_sketch, _hll_error),
     "THETA_SKETCH_AGG": Sketched(_theta_sketch, _theta_error),
     "APPROX_QUANTILE": Sketched(_quantile, lambda _: _RANK),
-    "APPROX_MEDIAN": Sketched(_median, lambda _: _RANK, numbers=True),
+    "APPROX_MEDIAN": Sketched(_median, lambda _: _RANK, NUMBERS),
+    "KLL_SKETCH_AGG": Sketched(_kll_sketch, _kll_error, NUMBERS),
     "APPROX_TOP_K": Sketched(
         _top_k,
         lambda parameters: (
             f"counts too low by at most {100 / counters(int(parameters[0])):.2g} % of the values, never too high"
         ),
+    ),
+    "ITEMS_SKETCH_AGG": Sketched(
+        _items_sketch, lambda _: f"bounds of counts: at most {100 / FEWEST_COUNTERS:.2g} % of the values apart", ITEMS
     ),
 }

@@ -16,7 +16,8 @@ def encode_direct(
     values: NDArray[Any], begin: int, base: int, lookup: Codes, uniques: Ints, count: int, codes: Codes
 ) -> tuple[int, int]:
     """codes[i] = lookup[values[i] - base]; stops at a value out of range or when `uniques` is full."""
-    limit = base + lookup.size - 1
+    # In this order, because base + size may be greater than any int64, which the compiler takes as impossible.
+    limit = base + (lookup.size - 1)
     for i in range(begin, values.size):
         value = values[i]
         # Compared before it is subtracted: the difference of two int64 may not be one.

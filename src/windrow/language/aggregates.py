@@ -33,13 +33,16 @@ _NAMED_NODES: dict[type[exp.Expr], str] = {
 }
 _NAMED_CALLS = {
     "TOP_K", "FREQUENT", "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT", "APPROX_COUNT_DISTINCT", "HLL_SKETCH_AGG",
-    "THETA_SKETCH_AGG",
+    "THETA_SKETCH_AGG", "KLL_SKETCH_AGG", "ITEMS_SKETCH_AGG",
 }  # fmt: skip
 _FRACTION = frozenset({"QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC"})
 _COUNTED = frozenset({"TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"})
-_SKETCHES = {"HLL_SKETCH_AGG": (4, 12), "THETA_SKETCH_AGG": (4, 26)}
-"""The least and the greatest lg_k: they return a sketch of 2^lg_k entries."""
-_LG_K = 12
+_SKETCHES = {
+    "HLL_SKETCH_AGG": ("lg_k", 4, 12, 12),
+    "THETA_SKETCH_AGG": ("lg_k", 4, 26, 12),
+    "KLL_SKETCH_AGG": ("k", 8, 256, 200),
+}
+"""They return a sketch of a size that may be given: its name, the least, the greatest and the usual one."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def aggregate_call(node: exp.Expr) -> AggregateCall:
         raise error(node, f"{name} takes {told}, found {len(arguments)}")
     if any(isinstance(argument, exp.Star) for argument in arguments):
         raise error(node, f"{name}(*) is not defined; only COUNT(*) is")
-    parameter: float | int | None = _LG_K if name in _SKETCHES else None
+    parameter: float | int | None = _SKETCHES[name][-1] if name in _SKETCHES else None
     if wanted == 2:
         parameter = _parameter(name, arguments[1], node)
     if distinct and name not in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
@@ -160,9 +163,9 @@ def _parameter(name: str, node: exp.Expr, call: exp.Expr) -> float | int:
             raise error(call, f"{name} needs a fraction between 0 and 1, found {node.sql('cql')}")
         return number
     if name in _SKETCHES:
-        least, most = _SKETCHES[name]
+        size, least, most, _ = _SKETCHES[name]
         if number is None or not least <= number <= most or number != int(number):
-            raise error(call, f"{name} needs a whole number lg_k from {least} to {most}, found {node.sql('cql')}")
+            raise error(call, f"{name} needs a whole number {size} from {least} to {most}, found {node.sql('cql')}")
         return int(number)
     if number is None or not 1 <= number <= 1_000_000 or number != int(number):
         raise error(call, f"{name} needs a whole number k from 1 to 1,000,000, found {node.sql('cql')}")
@@ -193,6 +196,10 @@ def _ranked(argument: exp.DataType) -> exp.DataType:
     return types.list_of(types.struct_of({"value": argument, "count": types.BIGINT}))
 
 
+def _item(argument: exp.DataType) -> bool:
+    return types.is_integer(argument) or types.kind(argument) == exp.DType.TEXT
+
+
 def _ordered(argument: exp.DataType) -> bool:
     return types.kind(argument) not in (exp.DType.ARRAY, exp.DType.STRUCT, exp.DType.INTERVAL)
 
@@ -210,6 +217,8 @@ _RULES: dict[str, _Rule] = {
         ("MIN", "MAX", "MODE", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_DISC"),
         (_ordered, _VALUE, _same),
     ),
-    **dict.fromkeys(_SKETCHES, (_ordered, _VALUE, _blob)),
+    **dict.fromkeys(("HLL_SKETCH_AGG", "THETA_SKETCH_AGG"), (_ordered, _VALUE, _blob)),
+    "KLL_SKETCH_AGG": (types.is_numeric, _NUMBER, _blob),
+    "ITEMS_SKETCH_AGG": (_item, "a string or an integer", _blob),
     **dict.fromkeys(("TOP_K", "FREQUENT", "APPROX_TOP_K", "APPROX_FREQUENT"), (_ordered, _VALUE, _ranked)),
 }  # fmt: skip

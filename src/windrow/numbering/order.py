@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from windrow.kernels.jit import Ints
 from windrow.kernels.ties import sort_runs
-from windrow.language.catalog import Stream
 from windrow.operators.ordering import SortKey, codes_of
 
 
-def rows_order(stream: Stream, table: pa.Table, ts: Ints) -> Ints:
+def rows_order(sequence: str | None, table: pa.Table, ts: Ints) -> Ints:
     """The places of the rows in ROWS order: O(n log n), and a column is compared only where all before it tie."""
     placed: Ints = np.argsort(ts, kind="stable")
-    names = [*([stream.sequence] if stream.sequence is not None else []), *table.schema.names]
+    names = [*([sequence] if sequence is not None else []), *table.schema.names]
     # The rows that are not in order yet: where they stand, and in which run of ties.
     where: Ints = np.arange(len(ts))
     run: Ints = ts[placed]

@@ -52,7 +52,7 @@ class Waiting:
             return self._stream.schema.empty_table(), np.empty(0, np.int64)
         table = pa.concat_tables([one for one, _ in going])
         ts = np.concatenate([one for _, one in going])
-        placed = rows_order(self._stream, table, ts)
+        placed = rows_order(self._stream.sequence, table, ts)
         if not np.array_equal(placed, np.arange(len(ts))):
             table, ts = table.take(pa.array(placed)), ts[placed]
         return table.combine_chunks(), ts

@@ -24,7 +24,8 @@ from windrow.pipeline.session import start_session, stop_session
 from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import open_source, read_relation
 from windrow.progress import Progress, Summary
-from windrow.running import RunningQuery
+from windrow.running import Registered
+from windrow.state.choice import Strategy
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Home:
     engine: Callable[[], Engine]
     wanted: Callable[[], list[Wanted]]
     """The registered queries."""
-    attach: Callable[[Engine, Mapping[str, RunningQuery]], None]
+    attach: Callable[[Engine, Mapping[str, Registered]], None]
     """Go on with the engine of a recovered run."""
 
 
@@ -159,7 +160,7 @@ class Control:
                 self._scratch = tempfile.TemporaryDirectory(prefix="windrow-", ignore_cleanup_errors=True)
             launched = launch(
                 spark, home.engine(), home.catalog, home.frames, home.wanted(), home.turn, Path(self._scratch.name),
-                self._earlier, request, self._refresh_views,
+                self._earlier, request, self._refresh_views, self.read_relation,
             )  # fmt: skip
             launched.host.catalog = home.catalog
             running = {name: hosted.running for name, hosted in launched.host.queries.items()}
@@ -194,11 +195,11 @@ class Control:
 
     # ---- while it runs --------------------------------------------------------------------------------------------
 
-    def add(self, name: str, text: str, into: SinkSpec | None) -> RunningQuery:
+    def add(self, name: str, text: str, into: SinkSpec | None, strategy: Strategy) -> Registered:
         """Register a query in the run that goes on."""
         launched = self._going()
         try:
-            return launched.host.add(QueryDefinition(name, text, launched.outputs.resolve(name, into)))
+            return launched.host.add(QueryDefinition(name, text, launched.outputs.resolve(name, into), strategy))
         except BaseException:
             if name.lower() in launched.host.queries:  # its sink could not be opened
                 launched.host.drop(name)
@@ -208,6 +209,14 @@ class Control:
         """Drop a query of the run that goes on."""
         self._going().host.drop(name)
 
+    def load(self, relation: Relation, rows: pa.Table) -> None:
+        """The first rows of a relation, in the run that goes on."""
+        self._going().host.load(relation, rows)
+
+    def update(self, relation: Relation, came: Any, gone: Any, time: int | None) -> int | None:
+        """Rows of a relation come and go in the run that goes on."""
+        return self._going().host.update(relation, came, gone, time)
+
     def forget(self, stream: str) -> None:
         """A stream was dropped: one of the same name that is declared later is read from its start."""
         if self._earlier is not None:
@@ -216,7 +225,7 @@ class Control:
 
     # ---- what else Spark gives ------------------------------------------------------------------------------------
 
-    def view(self, name: str, running: RunningQuery) -> DataFrame:
+    def view(self, name: str, running: Registered) -> DataFrame:
         """The latest answer as a temporary view, which follows the run."""
         self._views.add(name)
         return self._refresh(name, running)
@@ -229,7 +238,7 @@ class Control:
             for name in self._views:
                 self._refresh(name, registered[name])
 
-    def _refresh(self, name: str, running: RunningQuery) -> DataFrame:
+    def _refresh(self, name: str, running: Registered) -> DataFrame:
         frame = self.spark.createDataFrame(running.newest())
         frame.createOrReplaceTempView(f"`{name.replace('`', '``')}`")
         return frame

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,30 +11,34 @@ from sqlglot import exp
 
 from windrow.errors import Error
 from windrow.language import types
-from windrow.language.catalog import Column, Stream
+from windrow.language.catalog import Column, Relation, Stream
 from windrow.language.parse import parse_one
 from windrow.pipeline.sinks import SinkSpec
+from windrow.state.choice import Strategy
 
 
 @dataclass(frozen=True)
 class QueryDefinition:
-    """A registered query: its text, and where its answers go (None: they stay with its handle)."""
+    """A registered query: its text, where its answers go (None: they stay with its handle), how it is maintained."""
 
     name: str
     text: str
     sink: SinkSpec | None = None
+    strategy: Strategy = "upa"
 
     @property
     def meaning(self) -> str:
-        """The text without its layout: two definitions with the same meaning are the same query."""
+        """The text without its layout: definitions with the same meaning are the same query, with the same state."""
         try:
-            return parse_one(self.text).sql("cql")
+            text = parse_one(self.text).sql("cql")
         except Error:
-            return self.text
+            text = self.text
+        return text if self.strategy == "upa" else f"{text} ({self.strategy})"
 
     def to_json(self) -> dict[str, Any]:
         """For the checkpoint: without options that may be secrets, which `with_secrets` brings back."""
-        return {"name": self.name, "text": self.text, "sink": _without_secrets(self.sink)}
+        sink = _without_secrets(self.sink)
+        return {"name": self.name, "text": self.text, "sink": sink, "strategy": self.strategy}
 
     def writes_like(self, other: QueryDefinition) -> bool:
         """Whether the answers go to the same place."""
@@ -48,7 +52,8 @@ class QueryDefinition:
     def from_json(cls, record: Mapping[str, Any]) -> QueryDefinition:
         """From the checkpoint."""
         sink = record["sink"]
-        return cls(record["name"], record["text"], None if sink is None else SinkSpec.from_json(sink))
+        spec = None if sink is None else SinkSpec.from_json(sink)
+        return cls(record["name"], record["text"], spec, record.get("strategy", "upa"))
 
 
 _SECRET = re.compile(r"pass|secret|token|jaas|credential|(^|[._])key$|private", re.IGNORECASE)
@@ -64,7 +69,7 @@ def stream_to_json(stream: Stream) -> dict[str, Any]:
     """For the checkpoint; options may hold secrets (passwords of brokers) and are not written."""
     return {
         "name": stream.name,
-        "columns": [[column.name, types.type_name(column.type)] for column in stream.columns],
+        "columns": _columns_to_json(stream.columns),
         "time": stream.time,
         "sequence": stream.sequence,
         "lateness": stream.lateness,
@@ -74,9 +79,31 @@ def stream_to_json(stream: Stream) -> dict[str, Any]:
 
 def stream_from_json(record: Mapping[str, Any]) -> Stream:
     """From the checkpoint."""
-    columns = tuple(
-        Column(name, types.canonical(exp.DataType.build(kind, dialect="cql"))) for name, kind in record["columns"]
-    )
+    columns = _columns_from_json(record["columns"])
     return Stream(
         record["name"], columns, record["time"], record["sequence"], record["lateness"], record["format"]
     )  # fmt: skip
+
+
+def relation_to_json(relation: Relation) -> dict[str, Any]:
+    """For the checkpoint: what its rows depend on. Options may hold secrets, and its rows are in the checkpoint."""
+    return {
+        "name": relation.name,
+        "columns": _columns_to_json(relation.columns),
+        "key": list(relation.key),
+        "non_retroactive": relation.non_retroactive,
+    }
+
+
+def relation_from_json(record: Mapping[str, Any]) -> Relation:
+    """From the checkpoint."""
+    columns = _columns_from_json(record["columns"])
+    return Relation(record["name"], columns, tuple(record["key"]), record["non_retroactive"])
+
+
+def _columns_to_json(columns: Iterable[Column]) -> list[list[str]]:
+    return [[column.name, types.type_name(column.type)] for column in columns]
+
+
+def _columns_from_json(columns: Iterable[tuple[str, str]]) -> tuple[Column, ...]:
+    return tuple(Column(name, types.canonical(exp.DataType.build(kind, dialect="cql"))) for name, kind in columns)

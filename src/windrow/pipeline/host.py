@@ -16,22 +16,28 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from windrow.engine import Engine
+from windrow.engine import FARTHEST_TICK, Engine
 from windrow.errors import CheckpointError, QueryError, SinkError
 from windrow.job import Job, require_importable
 from windrow.language.binder import bind
-from windrow.language.catalog import Catalog, Stream
+from windrow.language.catalog import Catalog, Relation, Stream
 from windrow.parallel import each
 from windrow.pipeline.checkpoint import Checkpoint
-from windrow.pipeline.definitions import QueryDefinition, stream_from_json, stream_to_json
+from windrow.pipeline.definitions import (
+    QueryDefinition,
+    relation_from_json,
+    relation_to_json,
+    stream_from_json,
+    stream_to_json,
+)
 from windrow.pipeline.sink import NoSink
 from windrow.pipeline.sinks import Sink
 from windrow.plan.build import build
-from windrow.plan.periodic import periodic_aggregate
-from windrow.running import RunningQuery
+from windrow.plan.periodic import in_panes
+from windrow.running import Registered
 from windrow.sliced import Sliced, unpack
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(eq=False)
@@ -39,7 +45,7 @@ class Hosted:
     """A query of the run; without a sink its answers stay with its handle."""
 
     definition: QueryDefinition
-    running: RunningQuery
+    running: Registered
     sink: Sink | None = None
     location: str | None = None
     """Where its answers go, for people."""
@@ -93,7 +99,7 @@ class Host:
 
     # ---- what is registered ---------------------------------------------------------------------------------------
 
-    def adopt(self, definition: QueryDefinition, running: RunningQuery) -> None:
+    def adopt(self, definition: QueryDefinition, running: Registered) -> None:
         """A query that is in the engine already."""
         self.queries[definition.name.lower()] = Hosted(definition, running)
 
@@ -102,7 +108,7 @@ class Host:
         for hosted in self.queries.values():
             if hosted.sink is None and hosted.definition.sink is not None:
                 hosted.sink = self._outputs.open(
-                    hosted.definition, hosted.running.rows.schema, fresh=fresh and not self._recovering
+                    hosted.definition, hosted.running.schema, fresh=fresh and not self._recovering
                 )
                 hosted.location = hosted.sink.location
 
@@ -114,7 +120,8 @@ class Host:
             for part in running.slices.values()
             if part.group is not None
         )
-        version = panes, running.numbering is not None
+        kept = [None if one is None else one.sql("cql") for one in self.engine.kept_rows(stream)]
+        version = panes, running.numbering is not None, self.engine.kept_columns(stream), kept
         known = self._jobs.get(stream)
         if known is None or known[0] != version:
             known = self._jobs[stream] = version, self.engine.job(stream)
@@ -135,12 +142,23 @@ class Host:
         self._commit({"kind": "batch", "stream": stream, "batch": batch, "flush": flush}, table, sliced)
         return sliced
 
-    def add(self, definition: QueryDefinition) -> RunningQuery:
+    def add(self, definition: QueryDefinition) -> Registered:
         """A query is registered while the run goes on."""
         self._plan(definition)  # whatever is wrong with it is said before it is written down
         self._current = {**self._current, definition.name.lower(): definition}
         self._commit({"kind": "query", "query": definition.to_json()})
         return self.queries[definition.name.lower()].running
+
+    def load(self, relation: Relation, rows: pa.Table) -> None:
+        """The first rows of a relation that nobody has read before the run."""
+        self._commit({"kind": "relation", "relation": relation_to_json(relation)}, rows)
+
+    def update(self, relation: Relation, came: Any, gone: Any, time: int | None) -> int | None:
+        """Rows of a relation come and go; gives the instant. An InputError leaves everything as it was."""
+        when, added, removed = self.engine.check_update(relation, came, gone, time)
+        event = {"kind": "update", "relation": relation.name, "time": when, "added": added.num_rows}
+        self._commit(event, pa.Table.from_batches([added, removed], relation.schema))
+        return None if when == -FARTHEST_TICK else when
 
     def drop(self, name: str) -> None:
         """A query is dropped; its answers so far are written first."""
@@ -180,6 +198,15 @@ class Host:
             case "query":
                 self.register(self._definition(event["query"]))
                 self.open_sinks()
+            case "relation":
+                assert table is not None
+                self.engine.load_relation(self._relation(event["relation"]), table)
+            case "update":
+                assert table is not None
+                relation = self.catalog.get(event["relation"])
+                assert isinstance(relation, Relation)
+                came, gone = table.slice(0, event["added"]), table.slice(event["added"])
+                self.engine.update(relation, came, gone, event["time"])
             case "finish":
                 self._answering(lambda: self.engine.finish(event["streams"]))
                 self.finished = all(running.finished for running in self.engine.streams.values())
@@ -211,7 +238,7 @@ class Host:
         finally:
             self.spend("answers", began)
 
-    def register(self, definition: QueryDefinition) -> RunningQuery:
+    def register(self, definition: QueryDefinition) -> Registered:
         """Put a query into the engine."""
         running = self._plan(definition)()
         self.adopt(definition, running)
@@ -221,11 +248,22 @@ class Host:
         definition = QueryDefinition.from_json(record)
         return definition.with_secrets(self._current.get(definition.name.lower()))
 
-    def _plan(self, definition: QueryDefinition) -> Callable[[], RunningQuery]:
+    def _plan(self, definition: QueryDefinition) -> Callable[[], Registered]:
         bound = bind(definition.text, self.catalog)
-        plan = periodic_aggregate(bound, build(bound))
-        require_importable(plan)
-        return lambda: self.engine.add_query(definition.name, plan)
+        plan = build(bound)
+        periodic = in_panes(bound, plan)
+        if periodic is not None:
+            require_importable(periodic)
+        return lambda: self.engine.register(definition.name, bound, plan, definition.strategy)
+
+    def _relation(self, record: Mapping[str, Any]) -> Relation:
+        """A relation of the checkpoint or of the script; declared here if it is not."""
+        relation = relation_from_json(record)
+        known = self.catalog.get(relation.name)
+        if isinstance(known, Relation):
+            return known
+        self.catalog.add(relation)
+        return relation
 
     def redirect(self, definition: QueryDefinition) -> None:
         """Answers of a query go to another sink from now on."""
@@ -272,7 +310,7 @@ class Host:
     def _write(self, step: int, hosted: Hosted) -> None:
         assert hosted.sink is not None
         running = hosted.running
-        hosted.sink.write(step, pa.Table.from_batches(running.batches, running.rows.schema))
+        hosted.sink.write(step, pa.Table.from_batches(running.batches, running.schema))
         running.shown()
 
     def _write_late(self, step: int, stream: Stream, rows: pa.Table) -> None:
@@ -298,11 +336,12 @@ class Host:
             return
         began = perf_counter()
         state, blobs = self.engine.snapshot()
-        in_order = [query.name.lower() for stream in self.engine.streams.values() for query in stream.queries.values()]
+        in_order = [query.name.lower() for query in self.engine.running]
         stopped = [name for name in self.queries if name not in in_order]
         meta = {
             "version": VERSION,
             "streams": [stream_to_json(stream.stream) for stream in self.engine.streams.values()],
+            "relations": [relation_to_json(one) for one in self.catalog if isinstance(one, Relation)],
             "queries": [
                 self.queries[name].definition.to_json() | {"stopped": _error_of(self.queries[name].running)}
                 for name in (*in_order, *stopped)
@@ -336,6 +375,8 @@ class Host:
             stream = stream_from_json(record)
             self.catalog.add(stream)
             self.engine.add_stream(stream)
+        for record in meta["relations"]:
+            self._relation(record)
         halted = []
         for record in meta["queries"]:
             running = self.register(self._definition(record))
@@ -371,5 +412,5 @@ class Host:
         self.phases[phase] = self.phases.get(phase, 0.0) + perf_counter() - began
 
 
-def _error_of(running: RunningQuery) -> str | None:
+def _error_of(running: Registered) -> str | None:
     return None if running.error is None else str(running.error)

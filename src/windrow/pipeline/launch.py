@@ -8,24 +8,25 @@ from pathlib import Path
 from shutil import rmtree
 from threading import RLock
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.job import require_importable
-from windrow.language.catalog import Catalog, Stream
+from windrow.language.catalog import Catalog, Relation, Stream
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.declared import fingerprint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
 from windrow.pipeline.offsets import check_offsets
 from windrow.pipeline.outputs import Outputs
-from windrow.pipeline.reconcile import Resumption, add_intake, reconcile
+from windrow.pipeline.reconcile import Resumption, add_intake, load_relations, reconcile
 from windrow.pipeline.run import Run, check_trigger
 from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import Source, open_source
 from windrow.progress import OnProgress, Progress
-from windrow.running import RunningQuery
+from windrow.running import Registered, RunningQuery
 
 FORGETFUL = frozenset({"socket"})
 """Sources that have nothing to say of an earlier run: Spark refuses to go on with the offsets that it noted then."""
@@ -38,7 +39,11 @@ class Wanted:
     name: str
     text: str
     into: SinkSpec | None
-    running: RunningQuery
+    running: Registered
+
+    def definition(self, outputs: Outputs) -> QueryDefinition:
+        """For the checkpoint, with the place of its answers."""
+        return QueryDefinition(self.name, self.text, outputs.resolve(self.name, self.into), self.running.strategy)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ def launch(
     earlier: Host | None,
     request: Request,
     after_step: Callable[[], None],
+    read: Callable[[Relation], pa.Table],
 ) -> Launched:
     """Prepare a run of all streams that have a source; an error leaves the database and the checkpoint as they were."""
     report = request.progress or (lambda _: None)
@@ -84,27 +90,39 @@ def launch(
             "db.stream(name, dataframe, …), or feed the streams with db.push(…)"
         )
     for query in queries:
-        require_importable(query.running.plan)
+        if isinstance(query.running, RunningQuery):
+            require_importable(query.running.plan)
     if request.trigger is not None:
         check_trigger(spark, request.trigger)
     sources = [open_source(spark, stream, frames.get(stream.name.lower())) for stream in with_source]
     if request.trigger is None:
         _require_bounded(sources)
+
+    def rows_of(relation: Relation) -> pa.Table:
+        """The rows that a relation starts with: those of the database, or of its source."""
+        if engine.relations.known(relation) or relation.format is None:
+            return engine.relations.table(relation)
+        return read(relation)
+
     marks = [(stream, fingerprint(stream) if stream in with_source else "") for stream in streams]
     output = None if request.output is None else Path(request.output)
     checkpoint = None if request.checkpoint is None else Checkpoint.open(request.checkpoint)
     host: Host | None = None
     try:
         outputs = Outputs(spark, output, request.format, None if checkpoint is None else checkpoint.path)
-        wanted = [QueryDefinition(one.name, one.text, outputs.resolve(one.name, one.into)) for one in queries]
+        wanted = [query.definition(outputs) for query in queries]
         if checkpoint is not None and checkpoint.snapshot is not None:
             report(Progress("recovering"))
-            host = Host(Engine(engine.synopsis), Catalog(catalog.functions), checkpoint, outputs)
+            host = Host(
+                Engine(engine.synopsis, optimizer=engine.optimizer), Catalog(catalog.functions), checkpoint, outputs
+            )
             host.recover({definition.name.lower(): definition for definition in wanted})
             _check_fit(host, checkpoint, sources)
-            found = reconcile(host, marks, wanted)
+            known = {one.name.lower(): one for one in catalog if isinstance(one, Relation)}
+            found = reconcile(host, marks, wanted, known, rows_of)
         else:
             host = Host(engine, catalog, checkpoint, outputs)
+            load_relations(host, rows_of)
             found = _begin(host, outputs, earlier, marks, queries, wanted)
         offsets = scratch if checkpoint is None else checkpoint.path
         for source in sources:

@@ -6,6 +6,7 @@ from time import perf_counter
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
+from sqlglot import exp
 
 from windrow.input import conform
 from windrow.job import Job
@@ -22,19 +23,30 @@ COLUMNS = "kind string, part int, data binary"
 
 
 def slice_batch(
-    source: Source, frame: DataFrame, job: Job, plans: list[PeriodicAggregate], watermark: int | None
+    source: Source,
+    frame: DataFrame,
+    job: Job,
+    plans: list[PeriodicAggregate],
+    kept: list[exp.Expr | None],
+    watermark: int | None,
 ) -> pa.Table:
-    """Slice the rows of a micro-batch on the executors; only partials, counters and late rows come back."""
+    """Slice the rows of a micro-batch on the executors; what comes back are partials, counters, late rows, and
+    of the other rows those that somebody keeps: `kept` says which."""
     with reading(f"stream {source.stream.name}"):
-        return _sliced(source, frame, job, plans, watermark)
+        return _sliced(source, frame, job, plans, kept, watermark)
 
 
 def _sliced(
-    source: Source, frame: DataFrame, job: Job, plans: list[PeriodicAggregate], watermark: int | None
+    source: Source,
+    frame: DataFrame,
+    job: Job,
+    plans: list[PeriodicAggregate],
+    kept: list[exp.Expr | None],
+    watermark: int | None,
 ) -> pa.Table:
     if source.scan == "arrow":
         return _collect(frame.mapInArrow(slice_files(job.text, watermark), COLUMNS))
-    stream, condition = source.stream, common_filter(plans)
+    stream, condition = source.stream, common_filter(plans, kept)
     # Due times depend on all rows, also on those that no query asks for: Spark counts them before its filter.
     observation = None if condition is None else Observation()
     rows = narrow(frame, stream, job.columns, condition, watermark, observation)

@@ -28,8 +28,11 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def common_filter(plans: Sequence[PeriodicAggregate]) -> str | None:
-    """A condition in Spark SQL that holds for every row that some plan takes; None when there is no useful one."""
+def common_filter(plans: Sequence[PeriodicAggregate], kept: Sequence[exp.Expr | None] = ()) -> str | None:
+    """A condition in Spark SQL that holds for every row that some plan takes; None when there is no useful one.
+
+    `kept` are the predicates of queries that keep the rows themselves: they want what is not surely false.
+    """
     conditions: dict[str, None] = {}
     for plan in plans:
         # A ROWS window counts all rows, and its WHERE chooses among those.
@@ -37,6 +40,11 @@ def common_filter(plans: Sequence[PeriodicAggregate]) -> str | None:
         if condition is None:
             return None
         conditions[condition] = None
+    for predicate in kept:
+        condition = None if predicate is None else _implied(predicate)
+        if condition is None:
+            return None
+        conditions[f"coalesce({condition}, true)"] = None
     text = " OR ".join(conditions)
     return text if conditions and len(text) <= LONGEST_CONDITION else None
 

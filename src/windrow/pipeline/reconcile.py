@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from windrow.errors import StateError
-from windrow.language.catalog import Stream
-from windrow.pipeline.definitions import QueryDefinition
+from windrow.flowing import FlowQuery
+from windrow.language.catalog import Relation, Stream
+from windrow.pipeline.definitions import QueryDefinition, relation_to_json
 from windrow.pipeline.host import Host, Intake
 from windrow.pipeline.sinks import set_aside
+from windrow.relations import every_relation
+from windrow.running import Registered
 
 
 @dataclass
@@ -20,15 +25,33 @@ class Resumption:
     afresh: list[str] = field(default_factory=list)
 
 
-def reconcile(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequence[QueryDefinition]) -> Resumption:
-    """Make a recovered host run these streams (with their fingerprints) and queries."""
+def _no_rows(relation: Relation) -> pa.Table:
+    return relation.schema.empty_table()
+
+
+def reconcile(
+    host: Host,
+    streams: Sequence[tuple[Stream, str]],
+    queries: Sequence[QueryDefinition],
+    relations: Mapping[str, Relation] | None = None,
+    rows: Callable[[Relation], pa.Table] = _no_rows,
+) -> Resumption:
+    """Make a recovered host run these streams (with their fingerprints), relations (by name) and queries.
+
+    A relation goes on with the rows that it had; one that is new here starts with `rows`.
+    """
+    relations = relations or {}
     if host.finished:
         _require_unchanged(host, streams, queries)
     if host.waiting:
         host.flush()
     found = Resumption()
     wanted = {definition.name.lower(): definition for definition in queries}
-    lost = _reconcile_streams(host, streams, found)
+    lost = _forget_relations(host, relations, found)
+    lost |= _reconcile_streams(host, streams, found)
+    for name, relation in relations.items():
+        if host.catalog.get(name) is None:
+            host.catalog.add(relation)
     for name, hosted in list(host.queries.items()):
         old, new = hosted.definition, wanted.get(name)
         if new is not None and name not in lost and new.meaning == old.meaning:
@@ -47,12 +70,43 @@ def reconcile(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequen
             continue
         moved = None if definition.sink is None else set_aside(definition.sink, definition.name, f"step-{host.step}")
         host.register(definition)
-        reason = lost.get(name) or "is new or has changed: it starts with what its stream's panes hold now"
+        reason = lost.get(name) or f"is new or has changed: it starts with {_first_of(host.queries[name].running)}"
         kept = f"; its earlier answers were moved to {moved}" if moved is not None else ""
         found.afresh.append(f"query {definition.name} {reason}{kept}")
+    load_relations(host, rows)
     host.open_sinks()
     host.compact()
     return found
+
+
+def _first_of(query: Registered) -> str:
+    return "the tuples that come now" if isinstance(query, FlowQuery) else "what its stream's panes hold now"
+
+
+def load_relations(host: Host, rows: Callable[[Relation], pa.Table]) -> None:
+    """Fill the relations that queries read and nobody has filled."""
+    for query in list(host.engine.flows.values()):
+        for source in every_relation(query.flow.query):
+            assert source.relation is not None
+            if not host.engine.relations.known(source.relation):
+                host.engine.load_relation(source.relation, rows(source.relation))
+
+
+def _forget_relations(host: Host, wanted: Mapping[str, Relation], found: Resumption) -> dict[str, str]:
+    """Take out relations that are declared otherwise now; gives the queries that read them, and why they start anew."""
+    lost: dict[str, str] = {}
+    for old in [one for one in host.catalog if isinstance(one, Relation)]:
+        new = wanted.get(old.name.lower())
+        if new is not None and relation_to_json(new) == relation_to_json(old):
+            continue
+        for query in host.engine.readers(old):
+            lost[query.name.lower()] = f"starts afresh with its relation {old.name}"
+            host.engine.drop_query(query)
+        host.engine.relations.forget(old)
+        host.catalog.remove(old.name)
+        what = "is declared otherwise now and is read anew" if new is not None else "is not in the script any more"
+        found.afresh.append(f"relation {old.name} {what}")
+    return lost
 
 
 def _require_unchanged(host: Host, streams: Sequence[tuple[Stream, str]], queries: Sequence[QueryDefinition]) -> None:
@@ -81,9 +135,9 @@ def _reconcile_streams(host: Host, streams: Sequence[tuple[Stream, str]], found:
             running.stream = stream  # its options may have changed, and a checkpoint has none
             continue
         for hosted in list(host.queries.values()):
-            if hosted.running.plan.stream.name.lower() == name:
+            if name in hosted.running.streams:
                 lost[hosted.definition.name.lower()] = f"starts afresh with its stream {running.stream.name}"
-        for query in list(running.queries.values()):
+        for query in host.engine.queries_on(name):
             host.engine.drop_query(query)
         host.engine.remove_stream(name)
         host.catalog.remove(name)

@@ -153,8 +153,9 @@ class Run:
                 )
             host, began = self.host, perf_counter()
             plans = [query.plan for query in host.engine.streams[name].queries.values()]
+            kept = host.engine.kept_rows(name)
             with checked_files(source):
-                table = slice_batch(source, frame, host.job(name), plans, host.watermark(name))
+                table = slice_batch(source, frame, host.job(name), plans, kept, host.watermark(name))
                 host.spend("executors", began)
                 sliced = host.take(name, batch, table, flush=self._flush_now())
             for phase, seconds in sliced.seconds.items():

@@ -6,6 +6,8 @@ thesis Figure 3.5 has them; EXISTS and NOT EXISTS become semi-joins and negation
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from windrow.errors import UnsupportedError
@@ -60,20 +62,26 @@ class _Builder:
         elif isinstance(ast, exp.Except):
             plan = nodes.Negation(left, right, kind="EXCEPT" if distinct else "EXCEPT ALL")
         else:
-            plan = nodes.SemiJoin(nodes.Distinct(left) if distinct else left, right)
+            kind = "INTERSECT" if distinct else "INTERSECT ALL"
+            plan = nodes.SemiJoin(nodes.Distinct(left) if distinct else left, right, kind=kind)
         return self._top(ast, plan)
 
     def _select(self, ast: exp.Select, columns: tuple[Column, ...]) -> nodes.Node:
         pending = conjuncts(ast.args["where"].this if ast.args.get("where") is not None else None)
         known = {self._alias(ast.args["from_"].this)}
-        plan, pending = self._filtered(self._item(ast.args["from_"].this), known, pending)
-        for join in ast.args.get("joins") or ():
+        joins = ast.args.get("joins") or []
+        plan = self._item(ast.args["from_"].this)
+        if not _padded_later(joins):
+            plan, pending = self._filtered(plan, known, pending)
+        for place, join in enumerate(joins):
             alias = self._alias(join.this)
             side = (join.args.get("side") or "").upper()
             right = self._item(join.this)
-            if not side:
+            # WHERE is about rows after all joins: it must not go below one that pads these rows with NULLs.
+            free = not side and not _padded_later(joins[place + 1 :])
+            if free:
                 right, pending = self._filtered(right, {alias}, pending)
-            here = [] if side else [part for part in pending if _plain(part) and _tables(part) <= known | {alias}]
+            here = [part for part in pending if _plain(part) and _tables(part) <= known | {alias}] if free else []
             pending = [part for part in pending if part not in here]
             using = [
                 exp.EQ(this=exp.column(key.name), expression=exp.column(key.name, table=alias))
@@ -102,7 +110,7 @@ class _Builder:
 
     def _item(self, item: exp.Expr) -> nodes.Node:
         if isinstance(item, exp.Subquery):
-            return self.query(item.this, ())
+            return nodes.Named(self.query(item.this, ()), str(item.alias))
         source = self._sources[item.meta[SOURCE_ID]]
         if source.relation is not None:
             return nodes.RelationScan(source)
@@ -139,7 +147,7 @@ class _Builder:
             if negated:
                 plan = nodes.Negation(plan, right, predicate, f"NOT {kind}")
             else:
-                plan = nodes.SemiJoin(plan, right, predicate)
+                plan = nodes.SemiJoin(plan, right, predicate, kind)
         predicate = _all_of(rest)
         return plan if predicate is None else nodes.Selection(plan, predicate)
 
@@ -154,6 +162,11 @@ class _Builder:
             int(limit.expression.name) if limit is not None else None,
             int(offset.expression.name) if offset is not None else 0,
         )
+
+
+def _padded_later(joins: Sequence[exp.Expr]) -> bool:
+    """Whether one of these joins keeps rows of its right side that match nothing on the left."""
+    return any((join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in joins)
 
 
 def _outputs(ast: exp.Select) -> list[exp.Expr]:

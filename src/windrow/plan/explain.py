@@ -59,6 +59,8 @@ class _Labels:
                 return "σ select", self._sql(predicate)
             case nodes.Projection(expressions=expressions):
                 return "π project", ", ".join(self._sql(part) for part in expressions)
+            case nodes.Named(alias=alias):
+                return "ρ name", alias
             case nodes.Union():
                 return "∪ union", ""
             case nodes.Distinct():
@@ -67,8 +69,8 @@ class _Labels:
                 return f"⋈ {kind.lower()} join", self._condition(predicate)
             case nodes.RelationJoin(predicate=predicate, retroactive=retroactive):
                 return "⋈R join" if retroactive else "⋈NRR join", self._condition(predicate)
-            case nodes.SemiJoin(predicate=predicate):
-                return "⋉ semi-join", self._sql(predicate) if predicate is not None else ""
+            case nodes.SemiJoin(predicate=predicate, kind=kind):
+                return "⋉ semi-join", kind + (f" {self._sql(predicate)}" if predicate is not None else "")
             case nodes.Negation(kind=kind, predicate=predicate):
                 return "− negation", kind + (f" {self._sql(predicate)}" if predicate is not None else "")
             case nodes.GroupBy(keys=keys, aggregates=calls):

@@ -82,6 +82,13 @@ class Projection(Unary):
 
 
 @dataclass(frozen=True)
+class Named(Unary):
+    """A subquery in FROM: its columns belong to an alias."""
+
+    alias: str
+
+
+@dataclass(frozen=True)
 class Union(Binary):
     """Merge-union, duplicates preserved (UNION ALL)."""
 
@@ -109,9 +116,10 @@ class RelationJoin(Binary):
 
 @dataclass(frozen=True)
 class SemiJoin(Binary):
-    """EXISTS, IN, and INTERSECT: the left rows that have a match on the right."""
+    """EXISTS, IN, and INTERSECT [ALL]: the left rows that have a match on the right; kind says which."""
 
     predicate: exp.Expr | None = None
+    kind: str = "EXISTS"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def pattern(node: nodes.Node) -> Pattern:
         case nodes.SubqueryWindow(source=source):
             assert source.window is not None
             return window_pattern(source.window)
-        case nodes.Selection() | nodes.Projection():  # rule 1
+        case nodes.Selection() | nodes.Projection() | nodes.Named():  # rule 1
             return pattern(node.input)
         case nodes.RelationJoin(retroactive=False):  # rule 1
             return pattern(node.left)
@@ -98,7 +98,7 @@ def lifetime(node: nodes.Node) -> int | None:
                 case NowWindow(internal=False):
                     return 1
             return None
-        case nodes.Selection() | nodes.Projection():
+        case nodes.Selection() | nodes.Projection() | nodes.Named():
             return lifetime(node.input)
         case nodes.RelationJoin(retroactive=False):
             return lifetime(node.left)

@@ -25,7 +25,8 @@ from windrow.windows.spec import NowWindow, RangeWindow, RowsWindow
 AGGREGATES = frozenset(
     {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "QUANTILE",
      "PERCENTILE_CONT", "PERCENTILE_DISC", "TOP_K", "MODE", "FREQUENT", "APPROX_COUNT_DISTINCT", "APPROX_QUANTILE",
-     "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT", "HLL_SKETCH_AGG", "THETA_SKETCH_AGG"}
+     "APPROX_MEDIAN", "APPROX_TOP_K", "APPROX_FREQUENT", "HLL_SKETCH_AGG", "THETA_SKETCH_AGG",
+     "KLL_SKETCH_AGG", "ITEMS_SKETCH_AGG"}
 )  # fmt: skip
 
 ONE_TIME = 0
@@ -104,6 +105,21 @@ class PeriodicAggregate:
         return self.stream.name.lower(), predicate, self.key_names
 
 
+def in_panes(query: BoundQuery, plan: nodes.Output) -> PeriodicAggregate | None:
+    """The physical plan of a query that shared panes can answer, else None: operators must maintain it."""
+    try:
+        return periodic_aggregate(query, plan)
+    except UnsupportedError:
+        call = _lists(query)
+        if call is None:
+            return None
+        if not unsupported_parts(query):
+            raise  # only the windows are wrong for it
+        raise _no_lists(
+            call, "so it runs over one window with SLIDE of one stream, and only there; use TOP_K"
+        ) from None
+
+
 def periodic_aggregate(query: BoundQuery, plan: nodes.Output, *, one_time: bool = False) -> PeriodicAggregate:
     """The physical plan, or an UnsupportedError that says which parts of the query the engine cannot run yet.
 
@@ -179,23 +195,29 @@ def unqualified(expression: exp.Expr) -> exp.Expr:
     return result
 
 
-def _aggregation(call: AggregateCall, window: RangeWindow, slide: int) -> Aggregation:
+def filtered_argument(call: AggregateCall) -> exp.Expr | None:
+    """What a call aggregates: the rows that FILTER drops become NULLs, which no aggregate counts."""
     value = call.argument
-    if call.filter is not None:
-        # The rows that FILTER drops become NULLs, which no aggregate counts.
-        kept = exp.true() if value is None else value.copy()
-        kept.type = types.BOOLEAN if value is None else value.type
-        branch = exp.If(this=call.filter.copy(), true=kept)
-        value = exp.Case(ifs=[branch])
-        value.type = branch.type = kept.type
-    name, parameters = _named(call)
+    if call.filter is None:
+        return value
+    kept = exp.true() if value is None else value.copy()
+    kept.type = types.BOOLEAN if value is None else value.type
+    branch = exp.If(this=call.filter.copy(), true=kept)
+    value = exp.Case(ifs=[branch])
+    value.type = branch.type = kept.type
+    return value
+
+
+def _aggregation(call: AggregateCall, window: RangeWindow, slide: int) -> Aggregation:
+    value = filtered_argument(call)
+    name, parameters = registered_name(call)
     if name in SUB_WINDOWS:
         parameters += _sub_windows(call, window, slide)
     text = unqualified(call.node).sql("cql")
     return Aggregation(name, None if value is None else unqualified(value), text, parameters, call.user)
 
 
-def _named(call: AggregateCall) -> tuple[str, tuple[float | int | bool, ...]]:
+def registered_name(call: AggregateCall) -> tuple[str, tuple[float | int | bool, ...]]:
     """The name and parameters for the registry of aggregates."""
     match call.name:
         case "COUNT" | "SUM" | "AVG" if call.distinct:
@@ -219,6 +241,12 @@ def _sub_windows(call: AggregateCall, window: RangeWindow, slide: int) -> tuple[
             f"{window.length} and SLIDE {slide}. Change one of them",
         )
     return slide, -window.offset % slide
+
+
+def _lists(query: BoundQuery) -> AggregateCall | None:
+    """The first FREQUENT: it runs in panes or nowhere."""
+    calls = (aggregate_call(node) for node in query.ast.walk() if is_aggregate(node))
+    return next((call for call in calls if call.name in SUB_WINDOWS), None)
 
 
 def _require_no_sub_windows(calls: Iterable[AggregateCall]) -> None:

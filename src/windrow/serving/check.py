@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import windrow
+from windrow.flowing import FlowQuery
 from windrow.serving.script import Loaded, load_file
 
 MANY = 4
@@ -20,6 +21,8 @@ class Checked:
     streams: int
     relations: int
     queries: int
+    with_operators: int
+    """Queries that have operators of their own: they share no panes."""
     share_groups: int
     doubts: list[str]
     """What a run may stumble over all the same."""
@@ -34,8 +37,13 @@ class Checked:
         """`2 streams, 240 queries in 4 share groups`."""
         parts = [_count(self.streams, "stream", "streams")]
         parts += [_count(self.relations, "relation", "relations")] if self.relations else []
-        groups = f" in {_count(self.share_groups, 'share group', 'share groups')}" if self.queries else ""
-        return ", ".join([*parts, _count(self.queries, "query", "queries")]) + groups
+        parts.append(_count(self.queries, "query", "queries"))
+        groups, sharing = _count(self.share_groups, "share group", "share groups"), self.queries - self.with_operators
+        if not self.with_operators:
+            return ", ".join(parts) + (f" in {groups}" if self.queries else "")
+        own = f"with operators of {'its' if self.with_operators == 1 else 'their'} own"
+        shared = f": {sharing:,} in {groups}, {self.with_operators:,} {own}" if sharing else f" {own}"
+        return ", ".join(parts) + shared
 
     @property
     def unchecked_lines(self) -> list[str]:
@@ -54,6 +62,7 @@ class Checked:
             "streams": self.streams,
             "relations": self.relations,
             "queries": self.queries,
+            "with_operators": self.with_operators,
             "share_groups": self.share_groups,
             "errors": [fault.record() for fault in self.loaded.faults],
             "not_checked": self.loaded.unchecked,
@@ -72,7 +81,8 @@ def checked(db: windrow.Database, loaded: Loaded) -> Checked:
     sources = [type(source).__name__ for source in db.catalog]
     slices = sum(stream["slices"] for stream in db.metrics()["streams"].values())
     streams, relations = sources.count("Stream"), sources.count("Relation")
-    return Checked(loaded, streams, relations, len(db.queries()), slices, _doubts(db, loaded))
+    flows = sum(isinstance(query.running, FlowQuery) for query in db.queries())
+    return Checked(loaded, streams, relations, len(db.queries()), flows, slices, _doubts(db, loaded))
 
 
 def _doubts(db: windrow.Database, loaded: Loaded) -> list[str]:

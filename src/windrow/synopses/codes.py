@@ -130,6 +130,10 @@ class IntCodes:
         known = self._known()
         if len(known):
             low, high = min(low, int(known.min())), max(high, int(known.max()))
+            # Values may go on growing, or falling: half as much again on both sides makes the next time come later.
+            spare = min(high - low + 1, DIRECT - (high - low + 1)) // 2
+            if spare > 0:
+                low, high = max(low - spare, -(1 << 63)), min(high + spare, (1 << 63) - 1)
         self._index(low, high)
 
     def _grow_uniques(self) -> None:

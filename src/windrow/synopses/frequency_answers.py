@@ -1,4 +1,4 @@
-"""Answers from frequency counts: DISTINCT, quantiles, MODE and TOP_K of many windows and groups at once.
+"""Answers from frequency counts: DISTINCT, quantiles, MODE, TOP_K and sketches of many windows and groups at once.
 
 Here are the formulas; positions, counts and sums come from windows that slide or from an index.
 """
@@ -13,9 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.aggregates import sums
+from windrow.aggregates.blobs import blobs
 from windrow.aggregates.collected import Question
 from windrow.aggregates.columns import from_unscaled
 from windrow.kernels.jit import Ints
+from windrow.synopses import kll_format
 from windrow.synopses.sliding import Sliding
 from windrow.synopses.value_codes import ValueCodes
 
@@ -140,7 +142,7 @@ def _decoded(found: Ints, empty: NDArray[np.bool_], codes: ValueCodes) -> pa.Arr
 def _numbers(found: Ints, codes: ValueCodes) -> NDArray[np.float64]:
     if pa.types.is_decimal(codes.kind):
         return np.asarray(found / 10.0**codes.kind.scale)
-    return np.asarray(codes.decode(found).cast(pa.float64()).to_numpy())
+    return np.asarray(codes.decode(found).cast(pa.float64(), safe=False).to_numpy())
 
 
 # ---- the most frequent ------------------------------------------------------------------------------------------
@@ -163,6 +165,15 @@ def _top_k(counted: Sliding, ask: Question, codes: ValueCodes) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, mask=np.append(lengths == 0, False)), structs)
 
 
+def _kll_sketch(counted: Sliding, ask: Question, codes: ValueCodes) -> pa.Array:
+    """The values as a sketch of Apache's, from which any quantile can be asked."""
+    k = int(ask.parameters[0])
+    floats = bool(pa.types.is_floating(codes.kind))
+    items, sizes, totals, extremes = counted.levels(kll_format.capacities(k), floats=floats)
+    ends = _numbers(extremes.reshape(-1), codes).reshape(2, -1)
+    return blobs(kll_format.sketches(_numbers(items, codes), sizes, totals, ends, k))
+
+
 _DISTINCT: dict[str, Callable[[Counted, Question, ValueCodes], pa.Array]] = {
     "count_distinct": _count_distinct,
     "sum_distinct": _sum_distinct,
@@ -173,4 +184,8 @@ _QUANTILES: dict[str, Callable[[Counted, Question, ValueCodes], pa.Array]] = {
     "percentile_disc": _percentile_disc,
     "percentile_cont": _percentile_cont,
 }
-_LISTED: dict[str, Callable[[Sliding, Question, ValueCodes], pa.Array]] = {"mode": _mode, "top_k": _top_k}
+_LISTED: dict[str, Callable[[Sliding, Question, ValueCodes], pa.Array]] = {
+    "mode": _mode,
+    "top_k": _top_k,
+    "kll_sketch": _kll_sketch,
+}

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.blobs import binaries, blobs, content
 from windrow.aggregates.collected import Question, Store
 from windrow.kernels import hll as kernels
 from windrow.kernels.jit import Codes, Floats, Ints
 from windrow.synopses import hll_format
-from windrow.synopses.cell_bytes import LOW, binaries, blobs, cell_keys, content, places_of
+from windrow.synopses.cell_bytes import LOW, cell_keys, places_of
 from windrow.synopses.codes import IntCodes
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.open_entries import renumber
@@ -140,7 +141,7 @@ class Hll(Collection):
             parts.append(hll_format.sketches(kept, sizes, int(ask.parameters[0])))
         place = np.empty(len(group), np.int64)
         place[group_major] = np.arange(len(group))
-        return blobs(pa.concat_arrays(parts).take(pa.array(place)), ask)
+        return blobs(pa.concat_arrays(parts).take(pa.array(place)))
 
     def _slider(self, windows: Windows) -> Callable[..., None]:
         """Slides over the panes of these windows: for rows by group and window, into estimates or sketches."""

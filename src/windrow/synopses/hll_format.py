@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.blobs import binaries
 from windrow.kernels.hll import LG_K, REGISTERS, Registers, harmonic, set_registers
 from windrow.kernels.jit import Ints
-from windrow.synopses.cell_bytes import binaries
 
 _LIST, _SET, _HLL = 0, 1, 2
 _MODE, _HLL_8 = 0b11, 2 << 2

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.aggregates.extremes import unordered
-from windrow.kernels import frequency
+from windrow.kernels import frequency, kll
 from windrow.kernels.counting import number_pairs
 from windrow.kernels.jit import Codes, Floats, Ints
 from windrow.synopses.collection import Windows
@@ -69,6 +69,26 @@ class Sliding:
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         best, counts = frequency.ranked(*self._visits, places, self._counts, starts, groups, bounds)
         return codes[best], counts, lengths
+
+    def levels(self, capacities: Ints, *, floats: bool) -> tuple[Ints, Ints, Ints, Ints]:
+        """Each row's values as levels of a KLL sketch (see `kernels.kll`); of floats without NaN.
+
+        The codes of all items, the items per row and level, the values per row, the least and the greatest code.
+        """
+        places, _, codes, starts = self._places
+        stops = starts[1:]
+        if floats and len(codes):
+            # NaN comes last in its group.
+            stops = stops - ((np.diff(starts) > 0) & np.isnan(unordered(codes[stops - 1])))
+        bounds = np.concatenate([[0], np.cumsum(np.minimum(self.totals, capacities[-1]))])
+        items, sizes, totals, extremes = kll.levels(
+            *self._visits, places, self._counts, starts, stops, capacities, bounds
+        )
+        many = sizes.sum(axis=1)
+        used = np.arange(int(many.sum())) + np.repeat(bounds[:-1] - (np.cumsum(many) - many), many)
+        if not len(codes):
+            return codes, sizes, totals, extremes
+        return codes[items[used]], sizes, totals, codes[extremes]
 
     def float_sums(self) -> NDArray[np.float64]:
         """The sum of each row's different values, which are floats."""

@@ -123,8 +123,9 @@ class TextEncoder(Encoder):
     def _values(self) -> pa.Array:
         """All values by code, NULL as an empty string."""
         if self._known is None:
-            ends = self._ends[: self._count + 1].copy()
-            heap = self._heap[: ends[-1]].copy()
+            # Views: new values are written behind them, and a clean-up makes new arrays.
+            ends = self._ends[: self._count + 1]
+            heap = self._heap[: ends[-1]]
             self._known = pa.Array.from_buffers(self._long, self._count, [None, pa.py_buffer(ends), pa.py_buffer(heap)])
         return self._known
 

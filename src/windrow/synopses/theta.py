@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.blobs import blobs
 from windrow.aggregates.collected import Question, Store
 from windrow.kernels import theta as kernels
 from windrow.kernels.jit import Codes, Ints
-from windrow.synopses.cell_bytes import LOW, blobs, cell_keys, places_of
+from windrow.synopses.cell_bytes import LOW, cell_keys, places_of
 from windrow.synopses.codes import IntCodes
 from windrow.synopses.collection import Collection, Windows
 from windrow.synopses.open_entries import renumber
@@ -147,7 +148,7 @@ class Theta(Collection):
             first = last
         place = np.empty(len(group), np.int64)
         place[group_major] = np.arange(len(group))
-        return blobs(pa.concat_arrays(parts).take(pa.array(place)), ask)
+        return blobs(pa.concat_arrays(parts).take(pa.array(place)))
 
     # -- snapshots ------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.blobs import binaries
 from windrow.kernels.jit import Ints
-from windrow.synopses.cell_bytes import binaries
 
 MAX_THETA = (1 << 63) - 1
 """θ of a sketch that leaves nothing out."""

@@ -19,8 +19,9 @@ EXACT = {
     "APPROX_TOP_K": "TOP_K",
     "APPROX_FREQUENT": "FREQUENT",
 }
-# Collected as a list of different values; windrow.testing.sketches makes the sketch.
-SKETCHES = frozenset({"HLL_SKETCH_AGG", "THETA_SKETCH_AGG"})
+# Collected as a list of values; windrow.testing.sketches makes the sketch.
+SKETCHES = frozenset({"HLL_SKETCH_AGG", "THETA_SKETCH_AGG", "KLL_SKETCH_AGG", "ITEMS_SKETCH_AGG"})
+_SETS = frozenset({"HLL_SKETCH_AGG", "THETA_SKETCH_AGG"})
 _DOUBLES = frozenset({"VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "MEDIAN", "PERCENTILE_CONT"})
 
 
@@ -47,7 +48,7 @@ def render_aggregate(call: AggregateCall, argument: str | None, condition: str |
     if name == "FREQUENT":
         return f"list({{'pane': {pane}, 'value': {argument}}}){present}"
     if name in SKETCHES:
-        return f"list(DISTINCT {argument}){present}"
+        return f"list({'DISTINCT ' if name in _SETS else ''}{argument}){present}"
     if name in _DOUBLES or (name in ("SUM", "AVG") and types.kind(type_) == exp.DType.FLOAT):
         argument = f"CAST({argument} AS DOUBLE)"
     if name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):

@@ -14,7 +14,7 @@ from windrow.testing.feed import Feed, held
 from windrow.testing.frequent import frequent
 from windrow.testing.query_render import EXPIRY, PANE, TIME, RenderedQuery, quoted, table_name
 from windrow.testing.relation_state import RelationHistory
-from windrow.testing.sketches import Value, hll_sketch, theta_sketch
+from windrow.testing.sketches import sketch
 from windrow.windows.spec import RangeWindow, RowsWindow
 
 _OUR_OWN_FAULT = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.InternalException)
@@ -112,7 +112,7 @@ class Evaluator:
                 k = rendered.frequent[name]
                 column = pa.chunked_array([[_frequent(group, k) for group in column.to_pylist()]], field.type)
             if name in rendered.sketches:
-                made = [_sketch(group, *rendered.sketches[name]) for group in column.to_pylist()]
+                made = [sketch(group or [], *rendered.sketches[name]) for group in column.to_pylist()]
                 column = pa.chunked_array([made], field.type)
             if pa.types.is_null(field.type):  # DuckDB gives an untyped NULL as INTEGER
                 column = pa.chunked_array([pa.nulls(table.num_rows)])
@@ -147,7 +147,3 @@ def _frequent(group: list[dict[str, object]] | None, k: int) -> list[dict[str, o
         return None
     pairs = [(int(str(item["pane"])), item["value"]) for item in group]
     return [{"value": value, "count": count} for value, count in frequent(pairs, k)]
-
-
-def _sketch(group: list[Value] | None, name: str, lg_k: int) -> bytes:
-    return (hll_sketch if name == "HLL_SKETCH_AGG" else theta_sketch)(group or [], lg_k)

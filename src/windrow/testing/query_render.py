@@ -31,7 +31,7 @@ class RenderedQuery:
     frequent: dict[str, int] = field(default_factory=dict)
     """k for each output column that is a FREQUENT."""
     sketches: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The aggregate and lg_k for each output column that is a sketch."""
+    """The aggregate, and lg_k or k if it has one, for each output column that is a sketch."""
 
 
 def table_name(source_id: int) -> str:
@@ -96,8 +96,7 @@ class _Renderer:
             if call.name in SKETCHES:
                 if select is not self._query.ast or select.args.get("distinct") is not None:
                     raise _unsupported(value, f"{call.name} in a subquery or with DISTINCT has no reference answer")
-                assert isinstance(call.parameter, int)
-                self.sketches[projection.alias] = call.name, call.parameter
+                self.sketches[projection.alias] = call.name, int(call.parameter or 0)
                 return self._aggregate(value, collected=True)
         return cast(self.scalar(value), type_)
 

@@ -16,9 +16,12 @@ VALID_FROM, VALID_TO = "__from", "__to"
 
 @dataclass(frozen=True)
 class RelationUpdate:
-    """One row comes ('+') or goes ('-') at an instant; a deletion names the whole row or only some columns of it."""
+    """One row comes ('+') or goes ('-') at an instant; a deletion names the whole row or only some columns of it.
 
-    time: int
+    A row that comes at None is there from the beginning.
+    """
+
+    time: int | None
     change: str
     row: Mapping[str, Any]
 
@@ -46,8 +49,13 @@ class RelationHistory:
         if isinstance(content, pa.Table):
             self._rows = [_Row(self._complete(row), None) for row in content.to_pylist()]
             return
-        for update in sorted(content, key=lambda update: update.time):
-            self.times.append(update.time)
+        first = [update for update in content if update.time is None]
+        for update in [
+            *first,
+            *sorted((one for one in content if one.time is not None), key=lambda one: one.time or 0),
+        ]:
+            if update.time is not None:
+                self.times.append(update.time)
             if update.change == "+":
                 self._rows.append(_Row(self._complete(update.row), update.time))
             elif update.change == "-":

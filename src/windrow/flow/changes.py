@@ -1,0 +1,143 @@
+"""Net changes: what goes and what comes at each instant, when rows that end and equal ones that begin cancel.
+
+Rows whose end is known wait in a calendar for it. A cut needs no search: the row goes at the cut, and an opposite entry
+at its old end cancels what waits there. Cost: O(changes), and one hash of each row. Space: the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.jit import Ints
+from windrow.state.buffer import Buffer
+from windrow.state.calendar import Calendar
+from windrow.state.rows import NEVER, Delta, Epoch, empty_batch, one_batch
+from windrow.synopses.groups import Groups
+
+_Part: TypeAlias = tuple[pa.RecordBatch, Ints, int]
+"""Rows, when they come or go, and which of both (1 or -1)."""
+_TIME, _SIGN = "__ts", "__sign"
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """Rows with the instant and the number of copies that come (positive) or go (negative), in the order of time."""
+
+    batch: pa.RecordBatch
+    times: Ints
+    copies: Ints
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def side(self, sign: int) -> tuple[pa.RecordBatch, Ints]:
+        """The rows that come (1) or go (-1), copy by copy, and when."""
+        chosen = np.flatnonzero(self.copies * sign > 0)
+        places = np.repeat(chosen, np.abs(self.copies[chosen]))
+        return self.batch.take(pa.array(places)), self.times[places]
+
+
+class Changes:
+    """Turns the lifetimes of an edge into net changes per instant, epoch by epoch."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._ends: Buffer = Calendar(schema, 0)
+        self._revived: Buffer = Calendar(schema, 0)
+        self._unseen: list[_Part] = []
+
+    def __len__(self) -> int:
+        return len(self._ends) + len(self._revived) + sum(len(times) for _, times, _ in self._unseen)
+
+    def step(self, delta: Delta, epoch: Epoch, due: Ints | None = None) -> Net:
+        """The net changes of one epoch; with `due` (ascending) only those between due times."""
+        came, cut = delta.came, delta.cut
+        parts: list[_Part] = [(came.batch, came.ts, 1), (cut.batch, cut.ts, -1)]
+        known = came.exp != NEVER
+        if known.any():
+            ending = came.filter(known)
+            now = ending.exp <= epoch.upto
+            over = ending.filter(now)
+            parts.append((over.batch, over.exp, -1))
+            self._ends.insert(ending.filter(~now))
+        announced = cut.exp != NEVER
+        if announced.any():
+            self._revived.insert(cut.filter(announced))
+        for buffer, sign in ((self._ends, -1), (self._revived, 1)):
+            if len(buffer):
+                gone = buffer.rows(buffer.expire(epoch.upto))
+                parts.append((gone.batch, gone.exp, sign))
+                buffer.settle()
+        parts = [part for part in parts if len(part[1])]
+        if due is not None:
+            parts = self._seen(parts, due)
+        return self._net(parts)
+
+    def _seen(self, parts: list[_Part], due: Ints) -> list[_Part]:
+        """What is seen at these due times; a relation may end an epoch between two, and the rest waits."""
+        parts, self._unseen = [*self._unseen, *parts], []
+        if not len(due):
+            self._unseen = parts
+            return []
+        seen = []
+        for batch, times, sign in parts:
+            now = times <= due[-1]
+            if now.any():
+                seen.append((batch.filter(pa.array(now)), due[np.searchsorted(due, times[now])], sign))
+            if not now.all():
+                self._unseen.append((batch.filter(pa.array(~now)), times[~now], sign))
+        return seen
+
+    def _net(self, parts: list[tuple[pa.RecordBatch, Ints, int]]) -> Net:
+        if not parts:
+            return Net(empty_batch(self.schema), np.empty(0, np.int64), np.empty(0, np.int64))
+        batch = parts[0][0] if len(parts) == 1 else one_batch([part for part, _, _ in parts], self.schema)
+        times = np.concatenate([when for _, when, _ in parts])
+        copies = np.concatenate([np.full(len(when), sign, np.int64) for _, when, sign in parts])
+        if len(parts) == 1:
+            order = np.argsort(times, kind="stable")
+            return Net(batch.take(pa.array(order)), times[order], copies[order])
+        codes = Groups([one.type for one in self.schema]).encode(batch.columns)
+        order = np.lexsort((codes, times))
+        times, codes = times[order], codes[order]
+        first = np.flatnonzero(np.append(True, (times[1:] != times[:-1]) | (codes[1:] != codes[:-1])))
+        total = np.add.reduceat(copies[order], first)
+        left = total != 0
+        chosen = first[left]
+        return Net(batch.take(pa.array(order[chosen])), times[chosen], total[left])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows whose end is waited for."""
+        unseen = sum(int(batch.nbytes) + times.nbytes for batch, times, _ in self._unseen)
+        return self._ends.nbytes + self._revived.nbytes + unseen
+
+    def snapshot(self) -> dict[str, pa.Table]:
+        """All that waits."""
+        parts = [
+            pa.Table.from_batches([batch])
+            .append_column(_TIME, pa.array(times))
+            .append_column(_SIGN, pa.array(np.full(len(times), sign)))
+            for batch, times, sign in self._unseen
+        ]
+        empty = pa.schema([*self.schema, pa.field(_TIME, pa.int64()), pa.field(_SIGN, pa.int64())]).empty_table()
+        unseen = pa.concat_tables([empty, *(part.cast(empty.schema) for part in parts)])
+        return {"ends": self._ends.snapshot(), "revived": self._revived.snapshot(), "unseen": unseen}
+
+    def restore(self, tables: Mapping[str, pa.Table]) -> None:
+        """Become what `snapshot` gave."""
+        self._ends.restore(tables["ends"])
+        self._revived.restore(tables["revived"])
+        self._unseen = []
+        for batch in tables["unseen"].to_batches():
+            columns = pa.RecordBatch.from_arrays(batch.columns[:-2], schema=self.schema)
+            times, signs = (np.array(column.to_numpy()) for column in batch.columns[-2:])
+            for sign in (-1, 1):
+                chosen = signs == sign
+                if chosen.any():
+                    self._unseen.append((columns.filter(pa.array(chosen)), times[chosen], sign))

@@ -1,0 +1,44 @@
+"""π: the select list, duplicates preserved; lifetimes pass through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windrow.expressions import Context, Program
+from windrow.operators.operator import Operator
+from windrow.state.rows import Delta, Epoch, Rows
+
+
+class Project(Operator):
+    """One program per output column; a value of another type is cast to that of the schema."""
+
+    name = "project"
+
+    def __init__(self, programs: Sequence[Program], schema: pa.Schema) -> None:
+        self._programs = tuple(programs)
+        self.schema = schema
+
+    def step(self, inputs: Sequence[Delta], epoch: Epoch) -> Delta:
+        """Row by row."""
+        (delta,) = inputs
+        return Delta(self.project(delta.came), self.project(delta.cut))
+
+    def project(self, rows: Rows) -> Rows:
+        """The same rows with the output columns."""
+        if not len(rows):
+            return Rows.none(self.schema)
+        return rows.with_batch(projected(self._programs, rows.batch, self.schema))
+
+
+def projected(programs: Sequence[Program], batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The values of programs as the columns of a schema."""
+    context = Context.of(batch)
+    arrays = []
+    for program, field in zip(programs, schema, strict=True):
+        array = context.value(program)
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        arrays.append(array if array.type == field.type else array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,62 @@
+"""The optimizer: rules, one per file, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from windrow.optimizer.merge_subqueries import merge_subqueries
+from windrow.optimizer.place_negation import place_negation
+from windrow.optimizer.plan_cost import plan_cost
+from windrow.optimizer.push_distinct import push_distinct
+from windrow.optimizer.push_selections import push_selections
+from windrow.optimizer.walking import with_inputs
+from windrow.plan import nodes
+
+Rule = Callable[[nodes.Node], nodes.Node]
+Notes = list[tuple[str, str]]
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("subqueries merged into the query", merge_subqueries),  # first: the other rules see one join of all inputs
+    ("selections pushed down", push_selections),  # before costs are compared: it is always better
+    ("negations and semi-joins placed", place_negation),
+    ("duplicates eliminated below a join", push_distinct),  # last: δ* needs inputs without negative tuples
+)
+
+
+def optimize(plan: nodes.Output) -> nodes.Output:
+    """An equivalent plan that is estimated to cost no more."""
+    return optimized(plan)[0]
+
+
+def optimized(plan: nodes.Output) -> tuple[nodes.Output, Notes]:
+    """The same, and for EXPLAIN what was done and what it is estimated to save."""
+    notes: Notes = []
+    current: nodes.Node = _inner(plan)
+    for told, rule in RULES:
+        before, current = current, rule(current)
+        if current != before:
+            cost, instead = plan_cost(current), plan_cost(before)
+            sentence = f"{told}, estimated cost {_amount(cost)} instead of {_amount(instead)} per unit time"
+            notes.append(("optimizer", sentence))
+    assert isinstance(current, nodes.Output)
+    return current, notes
+
+
+def _inner(node: nodes.Output) -> nodes.Output:
+    """The plan with the subqueries under its windows optimized, each by itself."""
+
+    def change(one: nodes.Node) -> nodes.Node:
+        if isinstance(one, nodes.SubqueryWindow):
+            assert isinstance(one.input, nodes.Output)
+            inner = optimize(one.input)
+            return one if inner == one.input else replace(one, input=inner)
+        return with_inputs(one, [change(edge) for edge in one.inputs])
+
+    made = change(node)
+    assert isinstance(made, nodes.Output)
+    return made
+
+
+def _amount(cost: float) -> str:
+    return f"{cost:,.0f}"

@@ -1,0 +1,1 @@
+"""Rows with lifetimes, and the buffers that hold them in the order in which they expire."""

@@ -1,0 +1,149 @@
+"""Rows with lifetimes for tests: random ones, cut into epochs as an operator gets them, and what an output means."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from windrow.operators.operator import Operator
+from windrow.state.rows import NEVER, Delta, Epoch, Rows
+
+HORIZON = 40
+"""Random rows come at the instants 1 … HORIZON."""
+
+SCHEMAS = [
+    pa.schema([("a", pa.int64())]),
+    pa.schema([("a", pa.string())]),
+    pa.schema([("a", pa.float64()), ("b", pa.int32())]),
+    pa.schema([("a", pa.string()), ("b", pa.bool_()), ("a", pa.decimal128(38, 2))]),
+]
+FEW_VALUES: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [None, -(1 << 63), 0, 5, (1 << 63) - 1],
+    pa.int32(): [None, 1, 2],
+    pa.string(): [None, "", "a", "ä"],
+    pa.float64(): [None, math.nan, 0.0, -0.0, -math.inf],
+    pa.bool_(): [None, True, False],
+    pa.decimal128(38, 2): [None, 0, 10**20],
+}
+
+
+@dataclass(frozen=True)
+class Life:
+    """A row that comes at `ts` and says it will end at `exp`, but ends at `end`."""
+
+    row: tuple[Any, ...]
+    ts: int
+    exp: int
+    end: int
+
+
+@st.composite
+def lives(draw: st.DrawFn, schema: pa.Schema, *, cut: bool) -> list[Life]:
+    """Few different rows, many ties, bursts; with `cut`, ends that come before they were due, or were not known."""
+    found: list[Life] = []
+    rows = st.tuples(*(st.sampled_from(FEW_VALUES[kind]) for kind in schema.types))
+    for _ in range(draw(st.integers(0, 12))):
+        row, ts = draw(rows), draw(st.integers(1, HORIZON))
+        for _ in range(draw(st.sampled_from([1, 1, 1, 2, 5]))):
+            exp = draw(st.sampled_from([NEVER, *(ts + length for length in (1, 2, 3, 7, 30))]))
+            end = draw(st.integers(ts + 1, exp if exp < NEVER else HORIZON + 10)) if cut else exp
+            found.append(Life(row, ts, exp, end))
+    return draw(st.permutations(found))
+
+
+@st.composite
+def epochs(draw: st.DrawFn) -> list[Epoch]:
+    """All time up to after the last random row, in any pieces."""
+    last = HORIZON + 50
+    pieces = draw(st.sampled_from(["all", "each", "some"]))
+    inner = {"all": set[int](), "each": set(range(1, last))}.get(pieces)
+    if inner is None:
+        inner = draw(st.sets(st.integers(1, last - 1), max_size=8))
+    edges = [0, *sorted(inner), last]
+    return [Epoch(since, upto) for since, upto in pairwise(edges)]
+
+
+def delta(lives: Sequence[Life], epoch: Epoch, schema: pa.Schema) -> Delta:
+    """What an operator gets of these rows in one epoch."""
+    came: list[tuple[tuple[Any, ...], int, int]] = []
+    cut: list[tuple[tuple[Any, ...], int, int]] = []
+    for life in lives:
+        if epoch.since < life.ts <= epoch.upto:
+            came.append((life.row, life.ts, life.end if life.end <= epoch.upto else life.exp))
+        elif epoch.since < life.end <= epoch.upto and life.end < life.exp:
+            cut.append((life.row, life.end, life.exp))
+    return Delta(rows_of(came, schema), rows_of(cut, schema))
+
+
+def rows_of(rows: Sequence[tuple[tuple[Any, ...], int, int]], schema: pa.Schema) -> Rows:
+    """Rows from (columns, ts, exp)."""
+    arrays = [pa.array([row[i] for row, _, _ in rows], kind) for i, kind in enumerate(schema.types)]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    ts, exp = ([one[i] for one in rows] for i in (1, 2))
+    return Rows(batch, np.array(ts, np.int64), np.array(exp, np.int64))
+
+
+def plain(value: Any) -> Any:
+    """A value that compares as SQL groups do."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0
+    return value
+
+
+def present(lives: Sequence[Life], instant: int) -> Counter[tuple[Any, ...]]:
+    """The relation at an instant."""
+    return Counter(tuple(map(plain, life.row)) for life in lives if life.ts <= instant < life.end)
+
+
+class Output:
+    """Reads the output of an operator and holds it to the contract."""
+
+    def __init__(self) -> None:
+        self.lives: list[Life] = []
+
+    def read(self, delta: Delta, epoch: Epoch) -> None:
+        """Take in one epoch."""
+        for row, ts, exp in tuples(delta.cut):
+            assert epoch.since < ts <= epoch.upto
+            # Only rows of earlier epochs are here yet: a row is never cut in the epoch in which it comes.
+            old = next(life for life in self.lives if (life.row, life.exp, life.end) == (row, exp, exp))
+            self.lives.remove(old)
+            self.lives.append(Life(row, old.ts, exp, ts))
+        for row, ts, exp in tuples(delta.came):
+            assert epoch.since < ts <= epoch.upto
+            assert ts < exp
+            self.lives.append(Life(row, ts, exp, exp))
+
+
+def tuples(rows: Rows) -> list[tuple[tuple[Any, ...], int, int]]:
+    """(columns, ts, exp) of each row."""
+    columns = [[plain(value) for value in column.to_pylist()] for column in rows.batch.columns]
+    return list(zip(zip(*columns, strict=True), rows.ts.tolist(), rows.exp.tolist(), strict=True))
+
+
+def restarted(operator: Operator, fresh: Operator) -> Operator:
+    """`fresh` with the state of `operator`, which went through bytes."""
+    meta, tables = operator.snapshot()
+    read = {}
+    for name, table in tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=3)
+        read[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
+    fresh.restore(meta, read)
+    assert fresh.rows <= operator.rows  # what cancels out need not be written
+    return fresh
+
+
+def numbers(schema: pa.Schema, keys: Any, ts: Any, exp: Any) -> Rows:
+    """Rows of one int64 or string column."""
+    values = pa.array(keys)
+    return Rows(pa.RecordBatch.from_arrays([values.cast(schema.field(0).type)], schema=schema), ts, exp)
