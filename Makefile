@@ -23,10 +23,10 @@ demo: $(READY) ## 240 queries over a simulated packet stream, on a local Spark
 	@$(BIN)/windrow demo
 
 test: check ## everything that must be true, but the slowest
-	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 test-long: check ## really everything, with many more random cases, 200 kills and half an hour of soak
-	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto --dist loadfile
+	WINDROW_EXAMPLES=1000 WINDROW_KILLS=200 WINDROW_SOAK_SECONDS=1800 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: lint types layers
 
