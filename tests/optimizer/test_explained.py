@@ -29,7 +29,7 @@ def database(*, optimizer: bool = True) -> windrow.Database:
 def test_explain_tells_what_was_done_and_what_it_saves() -> None:
     query = database().query(DISTINCT)
     for text in (query.explain(), database().execute(f"EXPLAIN {DISTINCT}")):
-        assert text.count("δ distinct") == 3
+        assert text.split("\n\n")[0].count("δ distinct") == 3
         told = re.search(
             r"optimizer: duplicates eliminated below a join, estimated cost (\S+) instead of (\S+) per", text
         )
@@ -40,7 +40,7 @@ def test_explain_tells_what_was_done_and_what_it_saves() -> None:
 
 def test_without_the_optimizer_queries_run_as_written() -> None:
     query = database(optimizer=False).query(DISTINCT)
-    assert query.explain().count("δ distinct") == 1
+    assert query.explain().split("\n\n")[0].count("δ distinct") == 1
     assert "optimizer:" not in query.explain()
 
 
