@@ -476,7 +476,7 @@ class Engine:
             failed += self._feed(running, table, timestamps(running.stream, table))
         if sliced.kept is not None:
             for flow_query in self.flows.values():
-                flow_query.flow.see(name, *sliced.kept)
+                flow_query.flow.see(name, sliced.kept[0])
             running.watermark.observe(*sliced.kept)
             failed += self._answer(running, running.watermark.value)
         _raise(failed)

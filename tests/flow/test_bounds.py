@@ -7,15 +7,13 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from windrow.flow import rows_leaf, view
+from windrow.flow import rows_leaf
 from windrow.operators import counted, distinct, group_by, join, nrr_join
-from windrow.state import buffer, held_rows, slot_column
+from windrow.state import buffer, codes, held_rows, slot_column
 
 SPARED = [
     (rows_leaf, "SPARE"),
-    (view, "FEW_CODES"),
-    (join, "FEW_CODES"),
-    (nrr_join, "FEW_CODES"),
+    (codes, "FEW"),
     (counted, "FEW"),
     (distinct, "FEW"),
     (group_by, "FEW"),

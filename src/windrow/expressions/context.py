@@ -38,6 +38,11 @@ class Context:
         data = value.data
         return pa.repeat(data, self._length) if isinstance(data, pa.Scalar) else data
 
+    def array(self, program: Program) -> pa.Array:
+        """The value of every row as one array."""
+        value = self.value(program)
+        return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
     def _evaluated(self, program: Program) -> Value:
         # A stack instead of recursion: expressions may be nested deeper than Python's stack.
         stack = [program]

@@ -11,7 +11,7 @@ Most of SQL is built from a few of them. With δ for DISTINCT, k for the columns
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -73,16 +73,6 @@ class Input:
         # int32 comes where BIGINT is declared
         arrays = [array if array.type == field.type else array.cast(field.type) for array, field in pairs]
         self.leaf.add(pa.RecordBatch.from_arrays(arrays, schema=self.leaf.schema), ts)
-
-
-@dataclass(eq=False)
-class Compiled:
-    """A graph, its leaves, and the edge whose rows are the answer."""
-
-    graph: Graph
-    inputs: list[Input]
-    root: Edge
-    relations: list[tuple[Source, RelationLeaf | NrrJoin]] = field(default_factory=list)
 
 
 class FlowCompiler:

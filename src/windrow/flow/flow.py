@@ -63,7 +63,6 @@ class Flow:
         self.upto = BEGINNING
         """The end of the last epoch."""
         self._oldest: int | None = None
-        self._newest: int | None = None
         self._begun = False
         kind = _kind(query)
         compiled = FlowCompiler(
@@ -133,12 +132,12 @@ class Flow:
         own = [predicate for source, predicate in self._wanted if _reads(source, stream)]
         return [*own, *(one for inner, _ in self._inner for one in inner.wanted(stream))]
 
-    def see(self, stream: str, oldest: int, newest: int) -> None:
+    def see(self, stream: str, oldest: int) -> None:
         """Tuples of a stream have come, of which only those that are wanted are handed over."""
         if stream.lower() in self.streams and oldest > self.since:
-            self._see(oldest, newest)
+            self._see(oldest)
             for inner, _ in self._inner:
-                inner.see(stream, oldest, newest)
+                inner.see(stream, oldest)
 
     def add(self, stream: str, table: pa.Table, ts: Ints) -> None:
         """Tuples of a stream that are not late."""
@@ -151,7 +150,7 @@ class Flow:
         for one in self.inputs:
             if _is(one, stream):
                 one.add(batch, ts)
-                self._see(int(ts.min()), int(ts.max()))
+                self._see(int(ts.min()))
         for inner, _ in self._inner:
             if stream.lower() in inner.streams:
                 inner.add(stream, table, ts)
@@ -165,14 +164,12 @@ class Flow:
                 if batch is not None and batch.num_rows:
                     _change(leaf, batch, time, comes=comes)
             if time is not None and not source.relation.non_retroactive:
-                self._see(time, None)
+                self._see(time)
         for inner, _ in self._inner:
             inner.update(relation, came, gone, time)
 
-    def _see(self, oldest: int, newest: int | None) -> None:
+    def _see(self, oldest: int) -> None:
         self._oldest = oldest if self._oldest is None else min(self._oldest, oldest)
-        if newest is not None:
-            self._newest = newest if self._newest is None else max(self._newest, newest)
 
     # ---- time -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +200,7 @@ class Flow:
         batch, when = result
         one.add(batch, when)
         newest = int(when.max())
-        self._see(int(when.min()), newest)
+        self._see(int(when.min()))
         return newest
 
     def _advance(self, upto: int, oldest: int | None, *, ended: bool = False) -> list[Stamped]:
@@ -315,12 +312,12 @@ class Flow:
             meta, own = flow.snapshot()
             inner.append(meta)
             found |= {f"inner{number}.{name}": table for name, table in own.items()}
-        state = [self.since, self.upto, self._oldest, self._newest, self._begun]
+        state = [self.since, self.upto, self._oldest, self._begun]
         return {"state": state, "graph": metas, "tail": tail, "inner": inner}, found
 
     def restore(self, meta: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
         """Become what `snapshot` gave."""
-        self.since, self.upto, self._oldest, self._newest, self._begun = meta["state"]
+        self.since, self.upto, self._oldest, self._begun = meta["state"]
         self.graph.restore(meta["graph"], _under("graph", tables))
         self._emission.restore(_under("emission", tables))
         if self._tail is not None:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from windrow.flow.bags import beyond
 from windrow.flow.pending import Pending
 from windrow.kernels.jit import Ints
-from windrow.operators.join import rows_of
 from windrow.operators.operator import Operator
+from windrow.state.buffer import rows_of
 from windrow.state.fifo import Fifo
 from windrow.state.rows import NEVER, Delta, Epoch, Rows, one_batch
 from windrow.synopses.groups import Groups

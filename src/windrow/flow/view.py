@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from windrow.flow.graph import Edge
 from windrow.kernels.jit import Ints
+from windrow.state.buffer import rows_of
 from windrow.state.choice import Strategy, make_buffer
+from windrow.state.codes import forget_codes
 from windrow.state.rows import Delta, Rows
 from windrow.synopses.groups import Groups
-
-FEW_CODES = 65_536
 
 
 class View:
@@ -62,12 +62,8 @@ class View:
         """The epoch is over."""
         self._buffer.expire(upto)
         self._buffer.settle()
-        if self._groups is not None and len(self._groups) > 4 * len(self._buffer) + FEW_CODES:
-            live = np.unique(self._buffer.codes(0))
-            mapping = np.full(len(self._groups), -1, np.int32)
-            mapping[live] = np.arange(len(live), dtype=np.int32)
-            self._groups.compact(live)
-            self._buffer.recode(0, mapping)
+        if self._groups is not None:
+            forget_codes(self._groups, [(self._buffer, 0)])
 
     @property
     def nbytes(self) -> int:
@@ -84,7 +80,5 @@ class View:
 
     def restore(self, tables: Mapping[str, pa.Table]) -> None:
         """Become what `snapshot` gave."""
-        from windrow.operators.join import rows_of
-
         self._insert(rows_of(tables["view"], self.schema))
         self._buffer.settle()

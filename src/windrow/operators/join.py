@@ -29,19 +29,18 @@ from windrow.operators.join_plan import Equality, Keys, Residual, Step, planned
 from windrow.operators.join_watch import Watch
 from windrow.operators.operator import Operator
 from windrow.operators.select import holds
-from windrow.state.buffer import Buffer
+from windrow.state.buffer import Buffer, rows_of
 from windrow.state.chain import TooMany
+from windrow.state.codes import forget_codes
 from windrow.state.rows import Delta, Epoch, Rows
 from windrow.synopses.groups import Groups
 
-__all__ = ["AT_ONCE", "MOST_RESULTS", "Equality", "Join", "Residual", "rows_of"]
+__all__ = ["AT_ONCE", "MOST_RESULTS", "Equality", "Join", "Residual"]
 
 MOST_RESULTS = 50_000_000
 """Combinations that one epoch may make: a join without a selective predicate must not exhaust the memory."""
 AT_ONCE = 1 << 21
 """Combinations that are looked at together."""
-FEW_CODES = 65_536
-"""So many codes of keys and rows that nobody holds are not worth forgetting."""
 
 
 @dataclass(eq=False)
@@ -271,7 +270,7 @@ class Join(Operator):
         for key, source in zip(step.keys, step.sources, strict=True):
             program = self._keys.program(source, key)
             batch = self._read({source: found.slots[source]}, program)
-            arrays.append(_array(Context.of(batch).value(program)))
+            arrays.append(Context.of(batch).array(program))
         return self._encoded(step.keys, arrays)
 
     def _encoded(self, keys: tuple[int, ...], arrays: Sequence[pa.Array]) -> Codes:
@@ -314,15 +313,15 @@ class Join(Operator):
         if len(rows):
             for programs in self._keys.of[number].values() if not self._null_safe else ():
                 for program in programs:
-                    value = context.value(program)
+                    value = context.array(program)
                     if value.null_count:
-                        valid = _array(value).is_valid().to_numpy(zero_copy_only=False)
+                        valid = value.is_valid().to_numpy(zero_copy_only=False)
                         kept = valid if kept is None else kept & valid
             for first, *others in self._keys.same(number):
                 groups = Groups([first.type])
-                codes = np.array(groups.encode([_array(context.value(first))]))
+                codes = np.array(groups.encode([context.array(first)]))
                 for program in others:
-                    equal = codes == groups.encode([_array(context.value(program))])
+                    equal = codes == groups.encode([context.array(program)])
                     kept = equal if kept is None else kept & equal
         if kept is None or kept.all():
             return rows, context
@@ -334,7 +333,7 @@ class Join(Operator):
         codes: list[Codes] = []
         for keys in side.indexes:
             if keys:
-                arrays = [_array(context.value(self._keys.program(number, key))) for key in keys]
+                arrays = [context.array(self._keys.program(number, key)) for key in keys]
                 codes.append(self._encoded(keys, arrays))
             else:
                 codes.append(np.zeros(len(rows), np.int32))
@@ -345,22 +344,11 @@ class Join(Operator):
     def _forget(self) -> None:
         """Codes that nobody uses any more are given up when they are most of a dictionary."""
         for keys, groups in self._groups.items():
-            users = [(side, side.indexes[keys]) for side in self._sides if keys in side.indexes]
-            self._shrink(groups, users)
+            users = [(side.buffer, side.indexes[keys]) for side in self._sides if keys in side.indexes]
+            forget_codes(groups, users)
         for side in self._sides:
             if side.row_codes is not None and side.row_index is not None:
-                self._shrink(side.row_codes, [(side, side.row_index)])
-
-    def _shrink(self, groups: Groups, users: Sequence[tuple[_Side, int]]) -> None:
-        held = sum(len(side.buffer) for side, _ in users)
-        if len(groups) <= 4 * held + FEW_CODES:
-            return
-        live = np.unique(np.concatenate([side.buffer.codes(index) for side, index in users]))
-        mapping = np.full(len(groups), -1, np.int32)
-        mapping[live] = np.arange(len(live), dtype=np.int32)
-        groups.compact(live)
-        for side, index in users:
-            side.buffer.recode(index, mapping)
+                forget_codes(side.row_codes, [(side.buffer, side.row_index)])
 
     # ---- state ----------------------------------------------------------------------------------------------------
 
@@ -389,15 +377,6 @@ class Join(Operator):
         return "; ".join([*([told] if told else []), *(side.buffer.describe() for side in self._sides)])
 
 
-def rows_of(table: pa.Table, schema: pa.Schema) -> Rows:
-    """The rows of a buffer's snapshot."""
-    batches = table.select(schema.names).combine_chunks().to_batches()
-    if not batches:
-        return Rows.none(schema)
-    batch = pa.RecordBatch.from_arrays(batches[0].columns, schema=schema)
-    return Rows(batch, *(np.array(table.column(name).to_numpy()) for name in ("__ts", "__exp")))
-
-
 def _label(number: int, schema: pa.Schema) -> str:
     """What EXPLAIN calls an input: the FROM item of its columns."""
     alias, point, _ = schema.names[0].rpartition(".")
@@ -406,7 +385,3 @@ def _label(number: int, schema: pa.Schema) -> str:
 
 def _joined(parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _array(value: Any) -> pa.Array:
-    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value

@@ -18,18 +18,17 @@ import pyarrow as pa
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.kernels.jit import Codes, Ints
-from windrow.operators.join import AT_ONCE, MOST_RESULTS, Equality, rows_of
+from windrow.operators.join import AT_ONCE, MOST_RESULTS, Equality
 from windrow.operators.operator import Operator
 from windrow.operators.select import holds
-from windrow.state.buffer import Buffer
+from windrow.state.buffer import Buffer, rows_of
 from windrow.state.chain import TooMany
+from windrow.state.codes import few_unused, forget_codes
 from windrow.state.fifo import Fifo
 from windrow.state.rows import NEVER, Delta, Epoch, Rows, empty_batch, one_batch
 from windrow.synopses.groups import Groups
 
 BEGINNING = -(1 << 62)
-FEW_CODES = 65_536
-"""So many codes of keys and rows that nobody holds are not worth forgetting."""
 
 
 class NrrJoin(Operator):
@@ -99,7 +98,7 @@ class NrrJoin(Operator):
         if not self._equalities:
             return np.zeros(batch.num_rows, np.int32)
         context = Context.of(batch)
-        return np.array(self._keys.encode([_array(context.value(one.side(number))) for one in self._equalities]))
+        return np.array(self._keys.encode([context.array(one.side(number)) for one in self._equalities]))
 
     # ---- the stream side ------------------------------------------------------------------------------------------
 
@@ -175,7 +174,7 @@ class NrrJoin(Operator):
         kept = np.ones(batch.num_rows, np.bool_)
         context = Context.of(batch)
         for one in self._equalities:
-            kept &= _array(context.value(one.side(number))).is_valid().to_numpy(zero_copy_only=False)
+            kept &= context.array(one.side(number)).is_valid().to_numpy(zero_copy_only=False)
         return kept
 
     def _forget(self, epoch: Epoch) -> None:
@@ -195,14 +194,10 @@ class NrrJoin(Operator):
 
     def _forget_codes(self) -> None:
         """Keys and rows that streams brought once."""
-        if len(self._keys) > 4 * len(self._start) + FEW_CODES:
+        if not few_unused(self._keys, len(self._start)):
             self._keys, self._index = Groups(self._keys.key_types), None
-        if self._held is not None and len(self._codes) > 4 * len(self._held) + FEW_CODES:
-            live = np.unique(self._held.codes(0))
-            mapping = np.full(len(self._codes), -1, np.int32)
-            mapping[live] = np.arange(len(live), dtype=np.int32)
-            self._codes.compact(live)
-            self._held.recode(0, mapping)
+        if self._held is not None:
+            forget_codes(self._codes, [(self._held, 0)])
 
     # ---- state ----------------------------------------------------------------------------------------------------
 
@@ -233,7 +228,3 @@ class NrrJoin(Operator):
     def describe(self) -> str:
         kept = "no row of the stream is kept" if self._held is None else f"{self._held.describe()}, for negative tuples"
         return f"⋈NRR: {kept}"
-
-
-def _array(value: Any) -> pa.Array:
-    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value

@@ -37,8 +37,6 @@ def projected(programs: Sequence[Program], batch: pa.RecordBatch, schema: pa.Sch
     context = Context.of(batch)
     arrays = []
     for program, field in zip(programs, schema, strict=True):
-        array = context.value(program)
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
+        array = context.array(program)
         arrays.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

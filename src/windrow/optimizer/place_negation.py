@@ -5,7 +5,7 @@
 
 Pulled up, everything below the negation is free of negative tuples: joins hold rows in queues, δ* can be used. Pushed
 down, the join gets fewer rows, but has to process negative tuples. Neither is always better, so that every plan that
-one such move gives is looked at, again and again, while the cheapest of them is cheaper (`plan_cost.py`).
+one such move gives is looked at (`cheapest.py`, by `plan_cost.py`).
 A negation is pulled up through a join with a relation, never pushed down (`restrictions.py`).
 """
 
@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from windrow.optimizer.plan_cost import plan_cost
-from windrow.optimizer.restrictions import reads_non_retroactive, takes_strict
-from windrow.optimizer.walking import SETS, aliases, free, tables, variants, with_inputs
+from windrow.optimizer.cheapest import cheapest
+from windrow.optimizer.restrictions import takes_strict
+from windrow.optimizer.walking import SETS, aliases, free, tables, with_inputs
 from windrow.plan import nodes
 
 GAIN = 0.95
@@ -28,15 +28,7 @@ Joining = nodes.Join | nodes.RelationJoin
 
 def place_negation(plan: nodes.Node) -> nodes.Node:
     """The plan with every negation and semi-join where it is estimated to cost least."""
-    if reads_non_retroactive(plan):
-        return plan
-    cost = plan_cost(plan)
-    for _ in range(MOST_MOVES):
-        priced = [(plan_cost(one), place, one) for place, one in enumerate(variants(plan, moves))]
-        if not priced or min(priced)[0] > GAIN * cost:
-            return plan
-        cost, _, plan = min(priced)
-    return plan
+    return cheapest(plan, moves, gain=GAIN, most=MOST_MOVES)
 
 
 def moves(node: nodes.Node) -> Iterator[nodes.Node]:

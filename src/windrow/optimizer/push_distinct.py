@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from windrow.optimizer.plan_cost import plan_cost
-from windrow.optimizer.restrictions import reads_non_retroactive
-from windrow.optimizer.walking import SETS, variants, with_inputs
+from windrow.optimizer.cheapest import cheapest
+from windrow.optimizer.walking import SETS, with_inputs
 from windrow.plan import nodes
 from windrow.plan.patterns import Pattern, pattern
 
@@ -25,15 +24,7 @@ MOST_MOVES = 8
 
 def push_distinct(plan: nodes.Node) -> nodes.Node:
     """The plan with δ below joins where that is estimated to be cheaper."""
-    if reads_non_retroactive(plan):
-        return plan
-    cost = plan_cost(plan)
-    for _ in range(MOST_MOVES):
-        priced = [(plan_cost(one), place, one) for place, one in enumerate(variants(plan, moves))]
-        if not priced or min(priced)[0] > GAIN * cost:
-            return plan
-        cost, _, plan = min(priced)
-    return plan
+    return cheapest(plan, moves, gain=GAIN, most=MOST_MOVES)
 
 
 def moves(node: nodes.Node) -> Iterator[nodes.Node]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -203,9 +202,7 @@ class Buffer(ABC):
     def restore(self, table: pa.Table, codes: Sequence[Codes] = ()) -> None:
         """Hold exactly the rows of a snapshot, with a code for each in every index."""
         self._clear()
-        ts, exp = (_numbers(table[name]) for name in (TS, EXP))
-        batch = one_batch(table.select(self.schema.names).to_batches(), self.schema)
-        self.insert(Rows(batch, ts, exp), codes)
+        self.insert(rows_of(table, self.schema), codes)
         self._mark = self._used
 
     @abstractmethod
@@ -221,8 +218,10 @@ class Buffer(ABC):
         """All slots have new numbers, in the same order."""
 
 
-def _numbers(column: pa.ChunkedArray) -> Any:
-    return np.array(column.to_numpy())
+def rows_of(table: pa.Table, schema: pa.Schema) -> Rows:
+    """The rows of a snapshot."""
+    batch = one_batch(table.select(schema.names).to_batches(), schema)
+    return Rows(batch, *(np.array(table[name].to_numpy()) for name in (TS, EXP)))
 
 
 def _instant(exp: int) -> str:

@@ -17,12 +17,6 @@ SPARED = 1024
 """Strings that left are not looked for among so few."""
 
 
-def has_codes(kind: pa.DataType) -> bool:
-    """Whether values of this type can be coded."""
-    numbers = pa.types.is_floating(kind) or columns.is_int_like(kind) or columns.is_short_decimal(kind)
-    return bool(numbers or columns.is_text(kind))
-
-
 class ValueCodes:
     """Numbers, dates and times are their own codes; strings get labels, which change when too many come between."""
 
