@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from threading import RLock
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from windrow.pipeline.sinks import SinkSpec
 
 _EPOCH = datetime(1970, 1, 1)
+MOST_SHARDS = 1024
 _Kind = TypeVar("_Kind", Stream, Relation, Query)
 
 
@@ -250,6 +252,7 @@ class Database:
         output: str | Path | None = None,
         format: str = "parquet",
         finish: bool = True,
+        shards: int = 0,
         progress: OnProgress | None = None,
     ) -> Summary:
         """Replay: read every source to its end, and answer every query exactly at its due times.
@@ -257,16 +260,18 @@ class Database:
         With `checkpoint` (a directory) a run that was interrupted goes on where it was. With `output` (a directory)
         answers of queries without INTO are written to output/<query>, as parquet, csv or json; else they stay in
         `query.answers()`. `progress` is told how far the run has come; by default a terminal shows it.
-        `finish=False` leaves the last windows open for a later run.
+        `finish=False` leaves the last windows open for a later run. With `shards`, queries that operators maintain and
+        that have an equi-key run in so many shards in Spark's executors, the others here; the answers are the same.
         """
         from windrow.pipeline.launch import Request
 
+        asked = Request(checkpoint, output, format, None, progress, _shards(shards))
         if progress is not None or not sys.stderr.isatty():
-            return self._pipeline.replay(Request(checkpoint, output, format, None, progress), finish=finish)
+            return self._pipeline.replay(asked, finish=finish)
         from windrow.display import display_for
 
         with display_for(quiet=False, as_json=False) as display:
-            return self._pipeline.replay(Request(checkpoint, output, format, None, display), finish=finish)
+            return self._pipeline.replay(replace(asked, progress=display), finish=finish)
 
     def start(
         self,
@@ -275,18 +280,19 @@ class Database:
         checkpoint: str | Path | None = None,
         output: str | Path | None = None,
         format: str = "parquet",
+        shards: int = 0,
         progress: OnProgress | None = None,
     ) -> None:
         """Live: take in what arrives, every `trigger`; queries can be added, dropped and read while it runs.
 
         An answer comes when the watermark of its stream passes its due time: with a later row, not by the clock. So
         while a stream is idle, its queries are too; the queries of other streams go on. What goes wrong in the
-        background is raised by `wait` or `stop`.
+        background is raised by `wait` or `stop`. `shards` as in `run`.
         """
         from windrow.pipeline.launch import Request
 
         expect_text(trigger, "the trigger of start")
-        self._pipeline.start(Request(checkpoint, output, format, trigger, progress))
+        self._pipeline.start(Request(checkpoint, output, format, trigger, progress, _shards(shards)))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a live run is over (then True), or for so many seconds; what goes wrong in it is raised here."""
@@ -578,6 +584,12 @@ class Database:
             if isinstance(one, wanted)
         ]
         return pa.Table.from_pylist(rows, pa.schema([("name", "string"), ("columns", "string")]))
+
+
+def _shards(asked: int) -> int:
+    if isinstance(asked, bool) or not isinstance(asked, int) or not 0 <= asked <= MOST_SHARDS:
+        raise SetupError(f"shards: expected a whole number from 0 (none) to {MOST_SHARDS}, found {asked!r}")
+    return asked
 
 
 def _into(statement: exp.Expr) -> SinkSpec | None:

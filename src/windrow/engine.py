@@ -31,6 +31,7 @@ from windrow.language.catalog import Relation, Stream
 from windrow.language.hints import Hint
 from windrow.language.positions import position
 from windrow.language.units import duration_text
+from windrow.language.user_functions import marked
 from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.optimizer.rules import optimized
@@ -41,6 +42,9 @@ from windrow.plan.threshold import Threshold, threshold_of
 from windrow.relations import Relations, every_relation
 from windrow.row_answers import answer_rows
 from windrow.running import Registered, RunningQuery, RunningStream
+from windrow.shards.keys import ShardKey, shard_key
+from windrow.shards.outbox import Outbox
+from windrow.shards.remote import RemoteFlow
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term, expected
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes
@@ -76,6 +80,8 @@ class Engine:
         self.flows: dict[str, FlowQuery] = {}
         """Queries that are maintained by operators: continuous ones, joins, negation, relations."""
         self.relations = Relations()
+        self.outbox: Outbox | None = None
+        """What shards elsewhere have to be told, while a run has some."""
 
     # ---- streams and queries come and go --------------------------------------------------------------------------
 
@@ -119,15 +125,49 @@ class Engine:
         seen = [tick for tick in newest if tick is not None]
         since = max(seen) if seen else FLOW_BEGINNING
         plan, notes = self._optimized(plan)
-        flow = Flow(query, plan, self._compiler, strategy=strategy, since=since, notes=notes)
-        for source in every_relation(query):
+        flow = self._flow(name, Flow(query, plan, self._compiler, strategy=strategy, since=since, notes=notes))
+        self._begin(flow)
+        registered = self.flows[name] = FlowQuery(name, flow)
+        return registered
+
+    def _begin(self, flow: Flow) -> None:
+        """Tell a new flow the rows of its relations."""
+        if isinstance(flow, RemoteFlow):
+            flow.open()
+        for source in every_relation(flow.query):
             assert source.relation is not None
             rows, updates = self.relations.seen_from(source.relation, flow.since)
             flow.update(source.name, rows, None, None)
             for time, came, gone in updates:
                 flow.update(source.name, came, gone, time)
-        registered = self.flows[name] = FlowQuery(name, flow)
-        return registered
+
+    def _flow(self, name: str, flow: Flow, remote: bool = True) -> Flow:
+        """A new flow like this one: in shards if there are some and it can be, else here."""
+        key = self.shard_key(flow.query, flow.plan) if remote else "it began here"
+        about: dict[str, Any] = {"strategy": flow.strategy, "since": flow.since, "notes": flow.notes}
+        if self.outbox is None or isinstance(key, str):
+            return Flow(flow.query, flow.plan, self._compiler, **about)
+        return RemoteFlow(
+            name, key, self.outbox, flow.query, flow.plan, self._compiler, optimizer=self.optimizer, **about
+        )  # fmt: skip
+
+    def shard_key(self, query: BoundQuery, plan: Output) -> ShardKey | str:
+        """By what the tuples of a query are dealt to shards, or why it stays in one place."""
+        unread = [one.name for one in query.streams if self.outbox and one.name.lower() not in self.outbox.streams]
+        if unread:
+            return f"stream {unread[0]} is fed by push, in this process"
+        if any(marked(call) for call in query.ast.find_all(exp.Func)):
+            return "its user's aggregate is known in this process only"
+        return shard_key(query, plan)
+
+    def move_to_shards(self, outbox: Outbox) -> None:
+        """Queries with a key run in shards from now on, unless they have begun here."""
+        self.outbox = outbox
+        for query in self.flows.values():
+            if query.flow.untouched:
+                query.flow = self._flow(query.name, query.flow)
+                if isinstance(query.flow, RemoteFlow):
+                    self._begin(query.flow)
 
     def load_relation(self, relation: Relation, table: pa.Table) -> None:
         """The first rows of a relation; queries that read it have waited for them."""
@@ -234,6 +274,7 @@ class Engine:
     def _remove(self, query: Registered) -> None:
         if isinstance(query, FlowQuery):
             del self.flows[query.name]
+            query.flow.close()
             return
         assert isinstance(query, RunningQuery)
         running = self.streams[query.plan.stream.name.lower()]
@@ -277,7 +318,11 @@ class Engine:
     def describe_query(self, query: Registered) -> list[tuple[str, str]]:
         """For EXPLAIN: what a registered query keeps, and with whom."""
         if isinstance(query, FlowQuery):
-            return query.flow.describe()
+            host = []
+            if self.outbox is not None and not query.flow.remote:
+                key = self.shard_key(query.flow.query, query.flow.plan)
+                host = [("host", f"the driver: {key if isinstance(key, str) else 'it had begun here'}")]
+            return [*host, *query.flow.describe()]
         assert isinstance(query, RunningQuery)
         return self.describe(query.plan)
 
@@ -395,7 +440,7 @@ class Engine:
         panes = shared_panes(parts, ts)
         stopped = each(lambda part: part.insert(context, ts, panes), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
         failed = [
-            self._stop(running, query, reasons[query.member])
+            self.stop(query, reasons[query.member])
             for part, reasons in zip(parts, stopped, strict=True)
             if reasons
             for query in running.queries_of(part)
@@ -469,7 +514,7 @@ class Engine:
             for query in running.queries_of(one.part) if broken else ():
                 if query.member in broken:
                     reasons.setdefault(query, broken[query.member])
-        failed = [self._stop(running, query, error) for query, error in reasons.items()]
+        failed = [self.stop(query, error) for query, error in reasons.items()]
         for table in sliced.tuples:
             if running.numbering is not None:
                 running.numbering.add(table)
@@ -565,7 +610,7 @@ class Engine:
         )
         if running.numbering is not None:
             failed.append(answer_rows(running, watermark))
-        stopped = [self._stop(running, query, error) for pairs in failed for query, error in pairs.items()]
+        stopped = [self.stop(query, error) for pairs in failed for query, error in pairs.items()]
         return [*stopped, *self._move(running)]
 
     def _move(self, running: RunningStream) -> list[QueryError]:
@@ -576,10 +621,10 @@ class Engine:
                 try:
                     query.move(self.streams)
                 except QueryError as error:
-                    failed.append(self._stop(running, query, error))
+                    failed.append(self.stop(query, error))
                 except (pa.ArrowException, NotImplementedError) as error:  # a fault of ours must not stop the others
                     told = f"{type(error).__name__}: {error}; this is an error in Windrow, please report it"
-                    failed.append(self._stop(running, query, QueryError(told)))
+                    failed.append(self.stop(query, QueryError(told)))
         return failed
 
     def ask(self, plan: PeriodicAggregate) -> pa.Table:
@@ -596,11 +641,11 @@ class Engine:
         keys = tuple(self._compiler.compile(one) for one in plan.keys)
         return ask_rows(running, plan, rows, Slice(predicate, keys, self.synopsis), terms)
 
-    def _stop(self, running: RunningStream, query: Registered, error: QueryError) -> QueryError:
+    def stop(self, query: Registered, error: QueryError) -> QueryError:
         """A query that cannot be answered exactly is taken out; its answers so far stay, and the others go on."""
-        query.error = QueryError(f"query {query.name} was stopped: {error}")
-        if query.name in running.queries or query.name in self.flows:
+        if query.status == "running":
             self._remove(query)
+        query.error = QueryError(f"query {query.name} was stopped: {error}")
         return query.error
 
     # ---- snapshots ------------------------------------------------------------------------------------------------
@@ -612,6 +657,9 @@ class Engine:
         """
         meta, blobs = snapshot_streams(self.streams, self.synopsis)
         meta["flows"] = snapshot_flows(self.flows, self.relations, blobs)
+        if self.outbox is not None:
+            meta["outbox"], untold = self.outbox.snapshot()
+            blobs |= untold
         return meta, blobs
 
     def restore(self, meta: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
@@ -619,14 +667,11 @@ class Engine:
 
         Raises CheckpointError, with nothing changed, when others are registered or the snapshot is damaged.
         """
-        flows = built_flows(self.flows, self.synopsis, meta, blobs, self._fresh_flow)
+        flows = built_flows(self.flows, self.synopsis, meta, blobs, self._flow)
         restore_streams(self.streams, self.synopsis, meta, blobs)
         put_flows_in_place(self.flows, self.relations, flows)
-
-    def _fresh_flow(self, flow: Flow) -> Flow:
-        return Flow(
-            flow.query, flow.plan, self._compiler, strategy=flow.strategy, since=flow.since, notes=flow.notes
-        )  # fmt: skip
+        if self.outbox is not None:
+            self.outbox.restore(meta["outbox"], blobs)
 
 
 def _slice_of(running: RunningStream, plan: PeriodicAggregate) -> Slice | None:

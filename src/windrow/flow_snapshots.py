@@ -31,9 +31,9 @@ def snapshot_flows(flows: Mapping[str, FlowQuery], relations: Relations, blobs: 
     for query in flows.values():
         meta, tables = query.flow.snapshot()
         record = {"name": query.name, "text": query.flow.query.text, "strategy": query.flow.strategy, "state": meta}
-        record |= {key: getattr(query, key) for key in _QUERY}
-        records.append(record | {"tables": _stored(tables, blobs)})
-    return {"queries": records, "relations": _stored(relations.snapshot(), blobs)}
+        record |= {key: getattr(query, key) for key in _QUERY} | {"remote": query.flow.remote}
+        records.append(record | {"tables": stored_tables(tables, blobs)})
+    return {"queries": records, "relations": stored_tables(relations.snapshot(), blobs)}
 
 
 def built_flows(
@@ -41,9 +41,12 @@ def built_flows(
     synopsis: str | None,
     meta: Mapping[str, Any],
     blobs: Mapping[str, bytes],
-    fresh: Callable[[Flow], Flow],
+    fresh: Callable[[str, Flow, bool], Flow],
 ) -> Built:
-    """The flows of registered queries with the state of a snapshot, or a CheckpointError and nothing is changed."""
+    """The flows of registered queries with the state of a snapshot, or a CheckpointError and nothing is changed.
+
+    `fresh` makes a flow without state: of that name, like that one, in shards or not.
+    """
     try:
         check_kind(meta, synopsis)
         records = meta["flows"]["queries"]
@@ -62,11 +65,11 @@ def built_flows(
                         f"query {record['name']} is not that of the engine's snapshot: its {key} was {record[key]} "
                         f"there and is {value} now. Nothing was restored"
                     )
-            flow = fresh(flow)
-            flow.restore(record["state"], _loaded(record["tables"], blobs))
+            flow = fresh(record["name"], flow, record["remote"])
+            flow.restore(record["state"], loaded_tables(record["tables"], blobs))
             built.append((record["name"], flow, record))
         relations = Relations()
-        relations.restore(_loaded(meta["flows"]["relations"], blobs))
+        relations.restore(loaded_tables(meta["flows"]["relations"], blobs))
     except (LookupError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
         raise CheckpointError(
             f"the engine's snapshot is damaged ({type(error).__name__}: {error}); nothing was restored. "
@@ -89,7 +92,7 @@ def put_flows_in_place(flows: dict[str, FlowQuery], relations: Relations, built:
     relations.restore(built.relations.snapshot())
 
 
-def _stored(tables: Mapping[str, pa.Table], blobs: dict[str, bytes]) -> dict[str, Any]:
+def stored_tables(tables: Mapping[str, pa.Table], blobs: dict[str, bytes]) -> dict[str, Any]:
     """All tables in one blob, one IPC stream after the other: a checkpoint pays for every file that it writes."""
     sink = pa.BufferOutputStream()
     places = {}
@@ -102,7 +105,8 @@ def _stored(tables: Mapping[str, pa.Table], blobs: dict[str, bytes]) -> dict[str
     return {"blob": blob, "places": places}
 
 
-def _loaded(stored: Mapping[str, Any], blobs: Mapping[str, bytes]) -> dict[str, pa.Table]:
+def loaded_tables(stored: Mapping[str, Any], blobs: Mapping[str, bytes]) -> dict[str, pa.Table]:
+    """The inverse."""
     whole = pa.py_buffer(blobs[stored["blob"]])
     tables = {}
     for name, place in stored["places"].items():

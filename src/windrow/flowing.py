@@ -58,7 +58,7 @@ class FlowQuery(Registered):
     @property
     def _newest_instant(self) -> int | None:
         if self.flow.query.slide is not None:
-            return None if self.flow.upto == BEGINNING else self.flow.upto
+            return None if self.flow.answered == BEGINNING else self.flow.answered
         # Between two changes nothing happens: the newest answer is that of the last change.
         last = self.batches[-1] if self.batches else self.latest
         return None if last is None else int(last.column(0).cast(pa.int64())[-1].as_py())

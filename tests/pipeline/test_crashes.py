@@ -48,6 +48,16 @@ MOMENTS = (
     ("ckpt/snapshots", 0.05),
 )
 """In turns: a kill comes when there is something new in this folder, and up to so many seconds later."""
+SHARD_MOMENTS = (
+    ("ckpt/shards/spark/commits", 0.4),
+    ("ckpt/shards/posts", 0.3),
+    ("ckpt/shards/spark/offsets", 1.0),
+    ("out/pairs", 0.05),
+    ("ckpt/shards/spark/state", 0.3),
+    ("ckpt/shards", 0.1),
+    ("ckpt/journal", 0.4),
+)
+"""The same with shards."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +101,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 class Disturbed:
     """One run after the other in the same place, each of them killed, until one comes to its end."""
 
-    def __init__(self, home: Path, start_seconds: float, chance: random.Random) -> None:
+    def __init__(self, home: Path, start_seconds: float, chance: random.Random, *more: str) -> None:
         self.home = home
+        self.options = ("--quiet", *more)
         self._start_seconds = start_seconds
         self._chance = chance
         self._dying: dict[int, float] = {}
@@ -103,7 +114,7 @@ class Disturbed:
         chance, clock = self._chance, place == "clock"
         live = chance.random() < 0.25  # such a run writes its answers at every step
         news = (lambda: False) if clock else self.news(place)
-        process = start(self.home, "--quiet", *(["--live", "--trigger", "0 seconds"] if live else []))
+        process = start(self.home, *self.options, *(["--live", "--trigger", "0 seconds"] if live else []))
         # A live run at the end of its input does nothing new any more.
         patience = self._start_seconds * (chance.uniform(0, 1.5) if clock else 3 if live else 20)
         wait_for(lambda: news() or process.poll() is not None, patience, 0.002)
@@ -145,15 +156,17 @@ def require_same(home: Path, undisturbed: Undisturbed) -> None:
     assert leftovers(home) == []
 
 
-def test_killed_at_any_moment(tmp_path: Path, undisturbed: Undisturbed) -> None:
+@pytest.mark.parametrize(("host", "most"), [("driver", KILLS), ("executors", -(-KILLS // 4))])
+def test_killed_at_any_moment(tmp_path: Path, undisturbed: Undisturbed, host: str, most: int) -> None:
     print(f"WINDROW_SEED={SEED}")
     chance = random.Random(SEED)
     kills = with_progress = ended = 0
     home = undisturbed.home(tmp_path / "0")
-    disturbed = Disturbed(home, undisturbed.start_seconds, chance)
-    while kills < KILLS:
+    moments, more = (MOMENTS, ()) if host == "driver" else (SHARD_MOMENTS, ("--shards", "2"))
+    disturbed = Disturbed(home, undisturbed.start_seconds, chance, *more)
+    while kills < most:
         stepped, wrote = disturbed.news("ckpt/journal"), disturbed.news("out")
-        if disturbed.killed(*MOMENTS[kills % len(MOMENTS)]):
+        if disturbed.killed(*moments[kills % len(moments)]):
             kills += 1
             with_progress += stepped() or wrote()
             disturbed.require_no_orphans(yet=True)
@@ -164,10 +177,10 @@ def test_killed_at_any_moment(tmp_path: Path, undisturbed: Undisturbed) -> None:
     print(f"{kills} kills, {with_progress} of them of a run that had gone on; {ended} runs came to their end")
     assert with_progress > kills / 2
     disturbed.require_no_orphans(yet=False)
-    assert run(home, "--quiet") == 0, said(home)
+    assert run(home, *disturbed.options) == 0, said(home)
     require_same(home, undisturbed)
     before = digests(home / "out"), digests(home / "own")
-    assert run(home, "--quiet") == 0, said(home)
+    assert run(home, *disturbed.options) == 0, said(home)
     assert (digests(home / "out"), digests(home / "own")) == before
     assert said(home) == ""
 

@@ -109,6 +109,7 @@ def test_every_kind_of_query(spark: SparkSession, tmp_path: Path, options: str, 
     files=st.integers(1, 4),
     scan=st.sampled_from(["arrow", "rows"]),
     strategy=st.sampled_from(["upa", "nt", "direct"]),
+    shards=st.sampled_from([0, 0, 2]),
 )
 def test_random_queries_on_random_files(
     spark: SparkSession,
@@ -119,6 +120,7 @@ def test_random_queries_on_random_files(
     files: int,
     scan: str,
     strategy: str,
+    shards: int,
 ) -> None:
     path = tmp_path_factory.mktemp("streams")
     db = windrow.connect(spark=spark)
@@ -132,7 +134,7 @@ def test_random_queries_on_random_files(
         raise
     for name, table in tables.items():
         write_files(path / name, cut(table, seed, files))
-    db.run()
+    db.run(shards=shards)
     assert query.status == "running"
     assert_same(query.answers(), Reference(query.bound, tables).answers(), absolute=1e-9)
 
@@ -176,13 +178,14 @@ def test_changes_in_files(spark: SparkSession, tmp_path: Path) -> None:
         assert_same(found.toArrow().cast(wanted.schema), wanted)
 
 
-def test_answers_can_be_taken_and_viewed(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shards", [0, 3])
+def test_answers_can_be_taken_and_viewed(spark: SparkSession, tmp_path: Path, shards: int) -> None:
     write(tmp_path, {"p": 4, "q": 2})
     db = database(spark, tmp_path, ", maxFilesPerTrigger '1'")
     counts = db.query(QUERIES["counts"], name="counts")
     joined = db.query(QUERIES["joined"], name="joined")
     assert db.sql_view("counts").count() == 0
-    db.run(finish=False)
+    db.run(finish=False, shards=shards)
     taken = [joined.take()]
     one_more = pa.table({**TABLES["q"].slice(0, 1).to_pydict(), "t": [70]}, TABLES["q"].schema)
     write_files(tmp_path / "q", [one_more], first=90)
@@ -222,7 +225,8 @@ def test_spark_filters_what_no_window_can_use(
     assert counted.answers()["_time"].to_pylist()[0] == 0  # with the first tuple, which is filtered out
 
 
-def test_a_relation_is_updated_while_a_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shards", [0, 2])
+def test_a_relation_is_updated_while_a_run_goes_on(spark: SparkSession, tmp_path: Path, shards: int) -> None:
     """The update is in the checkpoint: a new process goes on with it."""
 
     def declared() -> windrow.Database:
@@ -236,7 +240,7 @@ def test_a_relation_is_updated_while_a_run_goes_on(spark: SparkSession, tmp_path
 
     write_files(tmp_path / "p", [TABLES["p"].slice(0, 60)])
     db = declared()
-    db.start("0 seconds", checkpoint=tmp_path / "state", output=tmp_path / "out")
+    db.start("0 seconds", checkpoint=tmp_path / "state", output=tmp_path / "out", shards=shards)
     until = monotonic() + 60
     while db.metrics()["streams"]["p"]["read"] < 60 and monotonic() < until:
         db.wait(0.1)

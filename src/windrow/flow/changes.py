@@ -7,39 +7,17 @@ at its old end cancels what waits there. Cost: O(changes), and one hash of each 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.flow.net import Net, Part, netted
 from windrow.kernels.jit import Ints
 from windrow.state.buffer import Buffer
 from windrow.state.calendar import Calendar
-from windrow.state.rows import NEVER, Delta, Epoch, empty_batch, one_batch
-from windrow.synopses.groups import Groups
+from windrow.state.rows import NEVER, Delta, Epoch
 
-_Part: TypeAlias = tuple[pa.RecordBatch, Ints, int]
-"""Rows, when they come or go, and which of both (1 or -1)."""
 _TIME, _SIGN = "__ts", "__sign"
-
-
-@dataclass(frozen=True, eq=False)
-class Net:
-    """Rows with the instant and the number of copies that come (positive) or go (negative), in the order of time."""
-
-    batch: pa.RecordBatch
-    times: Ints
-    copies: Ints
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    def side(self, sign: int) -> tuple[pa.RecordBatch, Ints]:
-        """The rows that come (1) or go (-1), copy by copy, and when."""
-        chosen = np.flatnonzero(self.copies * sign > 0)
-        places = np.repeat(chosen, np.abs(self.copies[chosen]))
-        return self.batch.take(pa.array(places)), self.times[places]
 
 
 class Changes:
@@ -49,7 +27,7 @@ class Changes:
         self.schema = schema
         self._ends: Buffer = Calendar(schema, 0)
         self._revived: Buffer = Calendar(schema, 0)
-        self._unseen: list[_Part] = []
+        self._unseen: list[Part] = []
 
     def __len__(self) -> int:
         return len(self._ends) + len(self._revived) + sum(len(times) for _, times, _ in self._unseen)
@@ -57,7 +35,7 @@ class Changes:
     def step(self, delta: Delta, epoch: Epoch, due: Ints | None = None) -> Net:
         """The net changes of one epoch; with `due` (ascending) only those between due times."""
         came, cut = delta.came, delta.cut
-        parts: list[_Part] = [(came.batch, came.ts, 1), (cut.batch, cut.ts, -1)]
+        parts: list[Part] = [(came.batch, came.ts, 1), (cut.batch, cut.ts, -1)]
         known = came.exp != NEVER
         if known.any():
             ending = came.filter(known)
@@ -76,9 +54,9 @@ class Changes:
         parts = [part for part in parts if len(part[1])]
         if due is not None:
             parts = self._seen(parts, due)
-        return self._net(parts)
+        return netted(parts, self.schema)
 
-    def _seen(self, parts: list[_Part], due: Ints) -> list[_Part]:
+    def _seen(self, parts: list[Part], due: Ints) -> list[Part]:
         """What is seen at these due times; a relation may end an epoch between two, and the rest waits."""
         parts, self._unseen = [*self._unseen, *parts], []
         if not len(due):
@@ -92,24 +70,6 @@ class Changes:
             if not now.all():
                 self._unseen.append((batch.filter(pa.array(~now)), times[~now], sign))
         return seen
-
-    def _net(self, parts: list[tuple[pa.RecordBatch, Ints, int]]) -> Net:
-        if not parts:
-            return Net(empty_batch(self.schema), np.empty(0, np.int64), np.empty(0, np.int64))
-        batch = parts[0][0] if len(parts) == 1 else one_batch([part for part, _, _ in parts], self.schema)
-        times = np.concatenate([when for _, when, _ in parts])
-        copies = np.concatenate([np.full(len(when), sign, np.int64) for _, when, sign in parts])
-        if len(parts) == 1:
-            order = np.argsort(times, kind="stable")
-            return Net(batch.take(pa.array(order)), times[order], copies[order])
-        codes = Groups([one.type for one in self.schema]).encode(batch.columns)
-        order = np.lexsort((codes, times))
-        times, codes = times[order], codes[order]
-        first = np.flatnonzero(np.append(True, (times[1:] != times[:-1]) | (codes[1:] != codes[:-1])))
-        total = np.add.reduceat(copies[order], first)
-        left = total != 0
-        chosen = first[left]
-        return Net(batch.take(pa.array(order[chosen])), times[chosen], total[left])
 
     @property
     def nbytes(self) -> int:

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.flow.bags import beyond
-from windrow.flow.changes import Changes, Net
+from windrow.flow.changes import Changes
 from windrow.flow.graph import Edge
+from windrow.flow.net import CHANGE, Net
 from windrow.flow.pending import Pending
 from windrow.flow.view import View
 from windrow.kernels.jit import Ints
@@ -25,7 +26,6 @@ from windrow.state.choice import Strategy
 from windrow.state.rows import Delta, Epoch, empty_batch, one_batch
 from windrow.synopses.groups import Groups
 
-CHANGE = "_change"
 Stamped = tuple[pa.RecordBatch, Ints]
 """Rows of the output, and their times."""
 
@@ -72,7 +72,7 @@ class Emission:
         match self.kind:
             case "changes":
                 assert net is not None
-                return self._signed(net)
+                return _some(net.signed(self.schema))
             case "insertions" | "deletions":
                 assert net is not None
                 return _some(net.side(1 if self.kind == "insertions" else -1))
@@ -86,19 +86,6 @@ class Emission:
             case _:
                 assert net is not None
                 return self._restored(net, due)
-
-    def _signed(self, net: Net) -> list[Stamped]:
-        """What goes stands before what comes at the same instant."""
-        gone, went = net.side(-1)
-        new, came = net.side(1)
-        times = np.concatenate([went, came])
-        if not len(times):
-            return []
-        signs = np.concatenate([np.zeros(len(went), np.int8), np.ones(len(came), np.int8)])
-        order = np.lexsort((signs, times))
-        batch = one_batch([gone, new], self._shown).take(pa.array(order))
-        words = pa.array(["-", "+"]).take(pa.array(signs[order]))
-        return [(pa.RecordBatch.from_arrays([words, *batch.columns], schema=self.schema), times[order])]
 
     def _complete(self, instants: Ints) -> list[Stamped]:
         assert self._view is not None

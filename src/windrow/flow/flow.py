@@ -17,7 +17,9 @@ from windrow.expressions import Compiler
 from windrow.flow.compile import FlowCompiler, Input
 from windrow.flow.emission import Emission, Ordering, Stamped
 from windrow.flow.graph import Edge, Graph
+from windrow.flow.kinds import kind_of
 from windrow.flow.leaves import BEGINNING, Leaf, RangeLeaf, RelationLeaf
+from windrow.flow.needed import needed_columns
 from windrow.flow.notes import notes
 from windrow.flow.rows_leaf import RowsLeaf
 from windrow.flow.staying import Staying
@@ -26,7 +28,6 @@ from windrow.flow.wanted import wanted_tuples
 from windrow.kernels.jit import Ints
 from windrow.language.bound import BoundQuery, Source
 from windrow.language.positions import position
-from windrow.language.restrictions import has_aggregates
 from windrow.operators.group_by import GroupBy
 from windrow.operators.nrr_join import NrrJoin
 from windrow.plan import nodes
@@ -41,6 +42,9 @@ TIME = "_time"
 
 class Flow:
     """One query. `since`: tuples at or before it are not there. `strategy` is upa, nt or direct."""
+
+    remote = False
+    """Whether its operators run elsewhere."""
 
     def __init__(
         self,
@@ -64,13 +68,13 @@ class Flow:
         """The end of the last epoch."""
         self._oldest: int | None = None
         self._begun = False
-        kind = _kind(query)
+        kind = kind_of(query)
         compiled = FlowCompiler(
             compiler,
             lambda call, resolve: term_of(compiler, call, resolve),
             strategy=strategy,
             slide=query.slide if _may_round(query) else None,
-            needed=lambda source: _needed(query, source),
+            needed=lambda source: needed_columns(query, source),
             stamped=lambda source: _is_stamped(query, source, mixed=self.mixed),
             mixed=self.mixed,
         )
@@ -96,8 +100,12 @@ class Flow:
         self._rows_leaves = [one.leaf for one in compiled.inputs if isinstance(one.leaf, RowsLeaf)]
         self._tail = self._windowed(query.output_window) if query.operator == "WSTREAM" else None
         emitted = self._emission if self._tail is None else self._tail[1]
+        self.kind = emitted.kind
+        """What comes out: changes, insertions, deletions, complete answers; see emission.py."""
         time = pa.timestamp("us") if query.timestamps else pa.int64()
         self.schema = pa.schema([pa.field(TIME, time), *emitted.schema])
+        self.kind = emitted.kind
+        """What comes out (`emission.py`), behind the window of WSTREAM."""
 
     def _windowed(self, window: Window | None) -> tuple[Leaf, Emission]:
         """WSTREAM: a window over the stream of results (thesis 3.3.3)."""
@@ -286,6 +294,20 @@ class Flow:
     # ---- state ----------------------------------------------------------------------------------------------------
 
     @property
+    def answered(self) -> int:
+        """Up to when its answers are there."""
+        return self.upto
+
+    @property
+    def untouched(self) -> bool:
+        """Whether it has neither tuples nor answers yet; it may know the rows of its relations."""
+        held = any(one.leaf.rows for one in self.inputs) or not all(inner.untouched for inner, _ in self._inner)
+        return self.upto == BEGINNING and not held
+
+    def close(self) -> None:
+        """The query has ended; whoever runs its operators elsewhere must know."""
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all state."""
         tail = 0 if self._tail is None else self._tail[0].nbytes + self._tail[1].nbytes
@@ -382,38 +404,10 @@ def _is_stamped(query: BoundQuery, source: Source, *, mixed: bool) -> bool:
     return mixed and not lasting
 
 
-def _kind(query: BoundQuery) -> str:
-    """What comes out of a query."""
-    appended = query.operator == "WSTREAM" or (query.operator is None and query.internal)
-    if appended:  # append-only: every new aggregate value is a new result (thesis 3.3.2)
-        return "complete" if query.periodic and has_aggregates(query.ast) else "insertions"
-    if query.operator is None:
-        return "complete" if query.periodic else "changes"
-    return {
-        "ISTREAM": "insertions",
-        "DSTREAM": "deletions",
-        "RSTREAM": "complete",
-        "ISTREAM_RESTORE": "restored insertions",
-        "RSTREAM_RESTORE": "restored answers",
-    }[query.operator]
-
-
 def _may_round(query: BoundQuery) -> bool:
     """Whether nobody can see what happens between due times."""
     restored = query.operator is not None and query.operator.endswith("_RESTORE")
     return query.slide is not None and not restored
-
-
-def _needed(query: BoundQuery, source: Source) -> set[str]:
-    """The columns of a source that the query names."""
-    wanted = {
-        column.name.lower()
-        for column in query.ast.find_all(exp.Column)
-        if not column.table or column.table.lower() == source.alias.lower()
-    }
-    for join in query.ast.find_all(exp.Join):
-        wanted.update(key.name.lower() for key in join.args.get("using") or ())
-    return {column.name for column in source.columns if column.name.lower() in wanted}
 
 
 def _is(one: Input, stream: str) -> bool:

@@ -1,17 +1,13 @@
-"""What a checkpoint remembers of streams and queries, as JSON: enough to register them again, and to see changes."""
+"""What a checkpoint remembers of queries, as JSON: enough to register them again, and to see changes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp
-
 from windrow.errors import Error
-from windrow.language import types
-from windrow.language.catalog import Column, Relation, Stream
 from windrow.language.parse import parse_one
 from windrow.pipeline.sinks import SinkSpec
 from windrow.state.choice import Strategy
@@ -63,47 +59,3 @@ def _without_secrets(sink: SinkSpec | None) -> dict[str, Any] | None:
     if sink is None:
         return None
     return SinkSpec(sink.format, {k: v for k, v in sink.options.items() if not _SECRET.search(k)}).to_json()
-
-
-def stream_to_json(stream: Stream) -> dict[str, Any]:
-    """For the checkpoint; options may hold secrets (passwords of brokers) and are not written."""
-    return {
-        "name": stream.name,
-        "columns": _columns_to_json(stream.columns),
-        "time": stream.time,
-        "sequence": stream.sequence,
-        "lateness": stream.lateness,
-        "format": stream.format,
-    }
-
-
-def stream_from_json(record: Mapping[str, Any]) -> Stream:
-    """From the checkpoint."""
-    columns = _columns_from_json(record["columns"])
-    return Stream(
-        record["name"], columns, record["time"], record["sequence"], record["lateness"], record["format"]
-    )  # fmt: skip
-
-
-def relation_to_json(relation: Relation) -> dict[str, Any]:
-    """For the checkpoint: what its rows depend on. Options may hold secrets, and its rows are in the checkpoint."""
-    return {
-        "name": relation.name,
-        "columns": _columns_to_json(relation.columns),
-        "key": list(relation.key),
-        "non_retroactive": relation.non_retroactive,
-    }
-
-
-def relation_from_json(record: Mapping[str, Any]) -> Relation:
-    """From the checkpoint."""
-    columns = _columns_from_json(record["columns"])
-    return Relation(record["name"], columns, tuple(record["key"]), record["non_retroactive"])
-
-
-def _columns_to_json(columns: Iterable[Column]) -> list[list[str]]:
-    return [[column.name, types.type_name(column.type)] for column in columns]
-
-
-def _columns_from_json(columns: Iterable[tuple[str, str]]) -> tuple[Column, ...]:
-    return tuple(Column(name, types.canonical(exp.DataType.build(kind, dialect="cql"))) for name, kind in columns)

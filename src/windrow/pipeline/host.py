@@ -18,23 +18,23 @@ import pyarrow as pa
 
 from windrow.engine import FARTHEST_TICK, Engine
 from windrow.errors import CheckpointError, QueryError, SinkError
+from windrow.flowing import FlowQuery
 from windrow.job import Job, require_importable
 from windrow.language.binder import bind
 from windrow.language.catalog import Catalog, Relation, Stream
+from windrow.language.records import relation_from_json, relation_to_json, stream_from_json, stream_to_json
 from windrow.parallel import each
 from windrow.pipeline.checkpoint import Checkpoint
-from windrow.pipeline.definitions import (
-    QueryDefinition,
-    relation_from_json,
-    relation_to_json,
-    stream_from_json,
-    stream_to_json,
-)
+from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.sink import NoSink
 from windrow.pipeline.sinks import Sink
 from windrow.plan.build import build
 from windrow.plan.periodic import in_panes
 from windrow.running import Registered
+from windrow.shards.delivery import deliveries
+from windrow.shards.outbox import Outbox
+from windrow.shards.remote import RemoteFlow
+from windrow.shards.shard import Answer
 from windrow.sliced import Sliced, unpack
 
 VERSION = 2
@@ -61,6 +61,16 @@ class Outputs(Protocol):
         """Where late rows go; None: they stay in memory."""
 
 
+class Posts(Protocol):
+    """The way to the shards of a run."""
+
+    def put(self, rows: pa.Table) -> None:
+        """Hand a post over, once, however often it is asked for."""
+
+    def note_taken(self, post: int) -> None:
+        """The answers to all posts up to this one are where they belong."""
+
+
 @dataclass(frozen=True)
 class Intake:
     """Where a stream comes from: what the source was, and the folder of Spark's offsets."""
@@ -78,8 +88,10 @@ class Host:
         catalog: Catalog,
         checkpoint: Checkpoint | None,
         outputs: Outputs,
+        posts: Posts | None = None,
     ) -> None:
         self.engine = engine
+        self._posts = posts
         self.catalog = catalog
         self.checkpoint = checkpoint
         self._outputs = outputs
@@ -210,10 +222,13 @@ class Host:
             case "finish":
                 self._answering(lambda: self.engine.finish(event["streams"]))
                 self.finished = all(running.finished for running in self.engine.streams.values())
+            case "stopped":
+                self._stop(event["name"], event["why"])
         if event.get("flush"):
             self._write_out(step)
         if event["kind"] == "drop":
             self.forget(event["name"])
+        self.post()
 
     def _absorb(self, event: Mapping[str, Any], table: pa.Table | None, sliced: Sliced | None) -> None:
         stream = event["stream"]
@@ -328,12 +343,57 @@ class Host:
         """Where late rows went, by stream."""
         return {name: sink.location for name, sink in self._late.items()}
 
+    # ---- shards ---------------------------------------------------------------------------------------------------
+
+    def post(self) -> None:
+        """Tell the shards what there is to tell. It is in the journal or in a snapshot, and would be told again."""
+        outbox = self.engine.outbox
+        rows = None if outbox is None or self._posts is None else outbox.take()
+        if rows is not None and self._posts is not None:
+            self._posts.put(rows)
+
+    def deliver(self, batch: int, answers: list[Answer]) -> None:
+        """What the shards said in a micro-batch of theirs; the same one twice is written once."""
+        began = perf_counter()
+        for name, delivery in deliveries(answers, self._remote).items():
+            query = self.engine.flows[name]
+            assert isinstance(query.flow, RemoteFlow)
+            if delivery.batch is not None:
+                self._hand_out(batch, query, delivery.batch)
+            if delivery.held is not None:
+                query.flow.held = delivery.held
+            if delivery.error is not None:
+                self._commit({"kind": "stopped", "name": name, "why": delivery.error})
+        if answers and self._posts is not None:
+            self._posts.note_taken(max(one.post for one in answers))
+        self.spend("shards", began)
+
+    def _remote(self, name: str) -> RemoteFlow | None:
+        query = self.engine.flows.get(name)
+        return query.flow if query is not None and isinstance(query.flow, RemoteFlow) else None
+
+    def _hand_out(self, batch: int, query: FlowQuery, rows: pa.RecordBatch) -> None:
+        query.due += 1
+        query.add(rows)
+        hosted = self.queries[query.name.lower()]
+        if hosted.sink is not None:
+            hosted.sink.write(batch + 1, pa.Table.from_batches(query.batches, query.schema))
+            query.shown()
+
+    def _stop(self, name: str, why: str) -> None:
+        query = self.engine.flows.get(name)
+        if query is not None:
+            self.engine.stop(query, QueryError(why))
+
     # ---- snapshots ------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
         """Write a snapshot, from which the journal starts anew; all answers are with the sinks."""
-        if self.checkpoint is None:
-            return
+        if self.checkpoint is not None:
+            self._compact(self.checkpoint)
+        self.post()
+
+    def _compact(self, checkpoint: Checkpoint) -> None:
         began = perf_counter()
         state, blobs = self.engine.snapshot()
         in_order = [query.name.lower() for query in self.engine.running]
@@ -352,7 +412,7 @@ class Host:
             "finished": self.finished,
             "engine": state,
         }
-        self.checkpoint.compact(meta, blobs)
+        checkpoint.compact(meta, blobs)
         self.spend("snapshot", began)
 
     def recover(self, current: Mapping[str, QueryDefinition]) -> None:
@@ -371,6 +431,7 @@ class Host:
                 f"{self.checkpoint.path} was written by another version of Windrow (format {meta.get('version')}, "
                 f"this one reads {VERSION}); start afresh with another directory"
             )
+        self._reopen_outbox(meta["engine"])
         for record in meta["streams"]:
             stream = stream_from_json(record)
             self.catalog.add(stream)
@@ -391,13 +452,22 @@ class Host:
         self.finished, self.step = meta["finished"], found.step
         self._recovering = True
         self.open_sinks()
+        self.post()
         for entry in self.checkpoint.entries():
             self._apply(entry.step, entry.meta, entry.table)
             self.step = entry.step
         self._recovering = False
 
+    def _reopen_outbox(self, state: Mapping[str, Any]) -> None:
+        """Let a recovered engine have as many shards as it had."""
+        if "outbox" in state:
+            outbox = self.engine.outbox = Outbox(state["outbox"]["shards"])
+            outbox.streams, outbox.open = set(state["outbox"]["streams"]), True
+
     def close(self) -> None:
         """Close the sinks and the checkpoint."""
+        if self.engine.outbox is not None:
+            self.engine.outbox.open = False
         for hosted in self.queries.values():
             if hosted.sink is not None:
                 hosted.sink.close()

@@ -18,6 +18,7 @@ from windrow.language.catalog import Catalog, Relation, Stream
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.declared import fingerprint
 from windrow.pipeline.definitions import QueryDefinition
+from windrow.pipeline.exchange import Exchange
 from windrow.pipeline.host import Host
 from windrow.pipeline.offsets import check_offsets
 from windrow.pipeline.outputs import Outputs
@@ -27,6 +28,7 @@ from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import Source, open_source
 from windrow.progress import OnProgress, Progress
 from windrow.running import Registered, RunningQuery
+from windrow.shards.outbox import Outbox
 
 FORGETFUL = frozenset({"socket"})
 """Sources that have nothing to say of an earlier run: Spark refuses to go on with the offsets that it noted then."""
@@ -55,6 +57,8 @@ class Request:
     format: str = "parquet"
     trigger: str | None = None
     progress: OnProgress | None = None
+    shards: int = 0
+    """Queries with an equi-key run in so many shards in the executors; none: all run here."""
 
 
 @dataclass(frozen=True)
@@ -107,29 +111,33 @@ def launch(
     marks = [(stream, fingerprint(stream) if stream in with_source else "") for stream in streams]
     output = None if request.output is None else Path(request.output)
     checkpoint = None if request.checkpoint is None else Checkpoint.open(request.checkpoint)
+    offsets = scratch if checkpoint is None else checkpoint.path
     host: Host | None = None
     try:
+        exchange = _exchange(spark, offsets, request, engine, checkpoint)
         outputs = Outputs(spark, output, request.format, None if checkpoint is None else checkpoint.path)
         wanted = [query.definition(outputs) for query in queries]
         if checkpoint is not None and checkpoint.snapshot is not None:
             report(Progress("recovering"))
             host = Host(
-                Engine(engine.synopsis, optimizer=engine.optimizer), Catalog(catalog.functions), checkpoint, outputs
-            )
+                Engine(engine.synopsis, optimizer=engine.optimizer), Catalog(catalog.functions), checkpoint, outputs,
+                exchange,
+            )  # fmt: skip
             host.recover({definition.name.lower(): definition for definition in wanted})
             _check_fit(host, checkpoint, sources)
             known = {one.name.lower(): one for one in catalog if isinstance(one, Relation)}
             found = reconcile(host, marks, wanted, known, rows_of)
         else:
-            host = Host(engine, catalog, checkpoint, outputs)
+            host = Host(engine, catalog, checkpoint, outputs, exchange)
             load_relations(host, rows_of)
+            if exchange is not None:
+                _open_outbox(engine, exchange.shards, {stream.name.lower() for stream in with_source})
             found = _begin(host, outputs, earlier, marks, queries, wanted)
-        offsets = scratch if checkpoint is None else checkpoint.path
         for source in sources:
             if (source.stream.format or "").lower() in FORGETFUL:
                 _read_anew(host, source.stream, offsets)
         run = Run(
-            spark, sources, host, turn, offsets,
+            spark, sources, host, turn, offsets, exchange=exchange,
             trigger=request.trigger, progress=request.progress, after_step=after_step,
         )  # fmt: skip
     except BaseException:
@@ -139,6 +147,32 @@ def launch(
             checkpoint.close()
         raise
     return Launched(run, host, found, outputs)
+
+
+def _exchange(
+    spark: SparkSession, place: Path, request: Request, engine: Engine, checkpoint: Checkpoint | None
+) -> Exchange | None:
+    """The way to the shards, if there are some: those that are asked for, or those that the checkpoint has."""
+    if checkpoint is not None and checkpoint.snapshot is not None:
+        known = checkpoint.snapshot.meta["engine"].get("outbox", {}).get("shards", 0)
+    else:
+        known = engine.outbox.shards if engine.outbox is not None else request.shards
+    if request.shards not in (0, known):
+        had = f"{known} shards" if known else "no shards"
+        raise SetupError(
+            f"shards: this run goes on where an earlier one with {had} was, and {request.shards} are asked for; ask "
+            "for the same, or start afresh (another checkpoint, a new windrow.connect())"
+        )
+    return Exchange.open(spark, place / "shards", known) if known else None
+
+
+def _open_outbox(engine: Engine, shards: int, streams: set[str]) -> None:
+    if engine.outbox is None:
+        outbox = Outbox(shards)
+        outbox.streams, outbox.open = streams, True
+        engine.move_to_shards(outbox)
+    else:
+        engine.outbox.open = True
 
 
 def _require_bounded(sources: Sequence[Source]) -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from windrow.errors import StateError
 from windrow.flowing import FlowQuery
 from windrow.language.catalog import Relation, Stream
-from windrow.pipeline.definitions import QueryDefinition, relation_to_json
+from windrow.language.records import relation_to_json
+from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host, Intake
 from windrow.pipeline.sinks import set_aside
 from windrow.relations import every_relation

@@ -18,14 +18,17 @@ from pyspark.sql.streaming import StreamingQuery
 from windrow.errors import SetupError, StateError
 from windrow.pipeline.batch_files import checked_files
 from windrow.pipeline.callbacks import Callbacks
+from windrow.pipeline.exchange import Exchange
 from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.offsets import check_offsets, forget_unbegun
 from windrow.pipeline.pace import Pace
+from windrow.pipeline.shard_query import ShardQuery
 from windrow.pipeline.sources import Source
 from windrow.pipeline.spark_errors import FROM_SPARK, FROM_SPARK_OR_ITS_END, read_error, reading, spark_reason
 from windrow.pipeline.spark_log import log_failure
 from windrow.progress import OnProgress, Progress, StreamProgress, Summary
+from windrow.shards.shard import Answer
 
 FLUSH_SECONDS = 5.0
 """A replay hands its answers to the sinks this often: few large files. A live run does so at every micro-batch."""
@@ -34,6 +37,8 @@ FLUSH_ROWS = 4_000_000
 LIVE_PATIENCE = 2.0
 """Seconds that a live stream waits for one that is behind; a replay waits until that one has come or has ended."""
 POLL = 0.02
+SHARDS = "the shards"
+"""Stands among the names of streams, of which none has a blank."""
 WATCHER_SECONDS = 5.0
 """How long the end of a query that was stopped may take to be noticed."""
 _numbers = count(1)
@@ -55,11 +60,15 @@ class Run:
         turn: RLock,
         offsets: Path,
         *,
+        exchange: Exchange | None = None,
         trigger: str | None = None,
         progress: OnProgress | None = None,
         after_step: Callable[[], None] = lambda: None,
     ) -> None:
         self.host = host
+        self._shards = None if exchange is None else ShardQuery(spark, exchange, self._deliver)
+        self._draining = False
+        """Whether a thread that has the turn waits for the shards."""
         self._callbacks = Callbacks(spark)
         self._sources = {source.stream.name.lower(): source for source in sources}
         self._turn = turn
@@ -88,8 +97,11 @@ class Run:
     # ---- Spark's side ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start one streaming query per source."""
+        """Start one streaming query per source, and one for the shards."""
         self._tell("reading")
+        if self._shards is not None:
+            with reading("the shards"):
+                self._watchers.append(_apart(self._watch, SHARDS, self._shards.start()))
         for name, source in self._sources.items():
             if source.frame.isStreaming:
                 self._queries[name] = self._start(name, source)
@@ -165,6 +177,36 @@ class Run:
         self._pace.moved(name)
         self._tell("reading")
 
+    def _deliver(self, batch: int, answers: list[Answer]) -> None:
+        """What the shards said, in their own thread."""
+        try:
+            # Whoever drains the shards has the turn and waits for this very call.
+            while not self._turn.acquire(timeout=POLL):
+                if self._draining:
+                    self.host.deliver(batch, answers)
+                    return
+            try:
+                self.host.deliver(batch, answers)
+                self._after_step()
+            finally:
+                self._turn.release()
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _drain(self) -> None:
+        """Wait for the answers of the shards to all that they were told; the caller has the turn."""
+        if self._shards is not None:
+            self._draining = True
+            try:
+                _in_thread(self._shards.drain)
+            except FROM_SPARK_OR_ITS_END as error:
+                self._fail(read_error("the shards", error))  # unless what they said could not be taken in
+            finally:
+                self._draining = False
+            if self._failure is not None:
+                raise self._failure
+
     def _flush_now(self) -> bool:
         now = perf_counter()
         due = self._trigger is not None or now - self._flushed >= FLUSH_SECONDS or self.host.waiting >= FLUSH_ROWS
@@ -197,8 +239,11 @@ class Run:
 
     def _ended(self, name: str, problem: BaseException | None) -> None:
         if problem is not None and not self._stopping:
-            self._fail(read_error(_owner(self._sources[name]), problem))  # unless a micro-batch has told more already
+            owner = "the shards" if name == SHARDS else _owner(self._sources[name])
+            self._fail(read_error(owner, problem))  # unless a micro-batch has told more already
             self._raise_failure()
+        if name == SHARDS:
+            return
         self._queries.pop(name, None)  # another thread may be stopping the run
         self._pace.end(name)
 
@@ -222,6 +267,14 @@ class Run:
         for stopping in [_apart(_stop, query) for query in list(self._queries.values())]:
             stopping.join()
         self._queries.clear()
+        if self._failure is not None:
+            self._end_shards()
+
+    def _end_shards(self) -> None:
+        """No more answers of the shards, and no more of Spark's threads."""
+        if self._shards is not None:
+            ending = _apart(self._shards.stop)
+            ending.join()
         for watcher in self._watchers:
             watcher.join(WATCHER_SECONDS)
         self._callbacks.close()
@@ -244,9 +297,11 @@ class Run:
                         self.host.finish([source.stream.name for source in self._sources.values()])
                     elif self.host.waiting:
                         self.host.flush()
+                    self._drain()
                     self.host.compact()
                     self._after_step()
             finally:
+                self._end_shards()
                 self.host.close()
         if not failed:
             self._tell("done")
@@ -308,6 +363,21 @@ def _apart(work: Callable[..., None], *arguments: Any) -> Thread:
     thread = Thread(target=work, args=arguments, daemon=True)
     thread.start()
     return thread
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    """The same, waited for; what goes wrong is raised here."""
+    problems: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:
+            problems.append(error)
+
+    _apart(guarded).join()
+    if problems:
+        raise problems[0]
 
 
 def _stop(query: StreamingQuery) -> None:

@@ -107,6 +107,12 @@ def run(
         bool,
         typer.Option("--keep-open", help="At the end of the input, leave windows that are not complete unanswered."),
     ] = False,
+    shards: Annotated[
+        int,
+        typer.Option(
+            "--shards", metavar="N", min=0, help="Run joins and the like in N shards in the executors, by their key."
+        ),
+    ] = 0,
     log: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--log", metavar="FILE", help="Where Spark's own messages go."),
@@ -154,6 +160,7 @@ def run(
                 live,
                 trigger or "1 second",
                 keep_open,
+                shards,
                 log,
                 quiet,
                 as_json,

@@ -35,6 +35,7 @@ class RunOptions:
     live: bool = False
     trigger: str = "1 second"
     keep_open: bool = False
+    shards: int = 0
     log: Path | None = None
     quiet: bool = False
     json: bool = False
@@ -98,6 +99,7 @@ def _replay(db: Any, options: RunOptions, progress: OnProgress) -> Summary:
         output=options.output,
         format=_format(options),
         finish=not options.keep_open,
+        shards=options.shards,
         progress=progress,
     )
     return summary
@@ -114,6 +116,7 @@ def _live(db: Any, options: RunOptions, progress: OnProgress) -> Summary:
         checkpoint=options.checkpoint,
         output=options.output,
         format=_format(options),
+        shards=options.shards,
         progress=progress,
     )
     with suppress(KeyboardInterrupt):  # the usual end of a live run
