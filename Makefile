@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-patterns bench-joins bench-spark lock clean
+.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-patterns bench-joins bench-scheduling bench-spark lock clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml requirements.lock requirements-java.lock
@@ -61,6 +61,9 @@ bench-patterns: $(READY) ## benchmarks/update_patterns: tables and plot
 
 bench-joins: $(READY) ## benchmarks/joins: tables and plots
 	$(BIN)/python -m benchmarks.joins --plot-dir build/benchmarks --spark
+
+bench-scheduling: $(READY) ## benchmarks/scheduling: tables and plots
+	$(BIN)/python -m benchmarks.scheduling --plot-dir build/benchmarks
 
 lock: ## pin the versions for Python 3.10 to 3.13 anew
 	uv pip compile --universal --python-version 3.10 --extra dev --no-header --no-annotate --no-emit-index-url \

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.update_patterns.figures import picture, shapes, show
+from benchmarks.update_patterns.figures import pictures, shapes, show
 from benchmarks.update_patterns.maintained import catalog
 from benchmarks.update_patterns.measured import EPOCHS, QUICK_EPOCHS, Found, measured, ticks_needed
 from benchmarks.update_patterns.queries import QUESTIONS, ZEEK
@@ -35,12 +35,13 @@ def run(
 ) -> tuple[dict[str, Found], dict[str, bool]]:
     """What was measured, and which shapes were seen."""
     usual, epochs, turns = (QUICK_WINDOWS, QUICK_EPOCHS, 1) if quick else (WINDOWS, EPOCHS, 2)
-    windows = sorted(lengths or usual)
-    trace = generated(ticks_needed(max(windows), epochs), len(LINKS))
+    shortest = sorted(lengths or usual)
+    windows = {name: [*shortest, *(() if quick or lengths else QUESTIONS[name].longer)] for name in only}
+    trace = generated(ticks_needed(max(max(own) for own in windows.values()), epochs), len(LINKS))
     known = catalog(COLUMNS, trace.links)
     found = {}
     for name in only:
-        found[name] = measured(QUESTIONS[name], trace, known, windows, epochs, turns)
+        found[name] = measured(QUESTIONS[name], trace, known, windows[name], epochs, turns)
         show(found[name])
     if logs is not None:
         trace = zeek(logs)
@@ -50,7 +51,7 @@ def run(
             show(found[name])
     held = shapes(found)
     if plots is not None:
-        picture(plots / "update_patterns.png", found)
+        pictures(plots, found)
     return found, held
 
 
@@ -61,7 +62,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=QUESTIONS, default=list(QUESTIONS), help="some of them")
     parser.add_argument("--windows", nargs="+", type=int, default=None, help="other lengths of the windows")
     parser.add_argument("--zeek", type=Path, default=None, help="folder of the two Zeek logs (default: none)")
-    parser.add_argument("--plot-dir", type=Path, default=None, help="where pictures go (default: none)")
+    parser.add_argument("--plot-dir", type=Path, default=None, help="where patterns_*.png go (default: none)")
     options = parser.parse_args()
     run(options.quick, options.plot_dir, options.only, options.zeek, options.windows)
 

@@ -16,7 +16,7 @@ from benchmarks.update_patterns.queries import Question, Way
 from benchmarks.update_patterns.trace import Trace
 from windrow.language.catalog import Catalog
 
-EPOCHS = {1: 100, 100: 60, 1000: 20, 10_000: 5}
+EPOCHS = {1: 200, 100: 60, 1000: 20, 10_000: 5}
 """From the tuples of an epoch to how many such epochs are measured."""
 QUICK_EPOCHS = {1: 5, 100: 5, 1000: 2}
 FILLS = 12

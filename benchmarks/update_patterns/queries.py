@@ -5,7 +5,7 @@ Rows have few columns, as a hash of whole rows (nt) would pay for more of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow.state.choice import Strategy
@@ -22,6 +22,8 @@ class Question:
     title: str
     figure: str
     ways: Mapping[str, Way]
+    longer: Sequence[int] = ()
+    """More lengths of windows, beyond those of the others: where a trend goes on."""
 
 
 def _all(text: str) -> dict[str, Way]:
@@ -58,7 +60,7 @@ QUESTIONS: dict[str, Question] = {
     "query1_ftp": Question("Query 1: join of two links, protocol = ftp", "3.8", _all(_join("ftp"))),
     "query1_telnet": Question("Query 1: join of two links, protocol = telnet", "3.9", _all(_join("telnet"))),
     "query2_src": Question(
-        "Query 2: distinct sources", "3.10 and 3.12", _all("SELECT DISTINCT src FROM link1 [RANGE {w}]")
+        "Query 2: distinct sources", "3.10 and 3.12", _all("SELECT DISTINCT src FROM link1 [RANGE {w}]"), (600_000,)
     ),
     "query2_pairs": Question("Query 2: distinct pairs of source and destination", "3.11 and 3.13", _all(PAIRS)),
     "query3": Question("Query 3: negation of two links", "3.14", _all(NEGATION)),

@@ -41,7 +41,7 @@ def _answer(running: RunningStream, part: Slice, plan: PeriodicAggregate, rows: 
     assert start is not None
     if not part.is_edge(start) or not part.is_edge(end):
         raise coverage.no_edge(running, part, plan)
-    known = part.known_since([place for term in member.positions for place in term])
+    known = part.known_since([place for term in member.positions for place in term], member.terms)
     if start < known:
         raise coverage.not_known(running, part, plan, (known, tau))
     part.close(tau)

@@ -34,6 +34,7 @@ from windrow.language.hints import hinted
 from windrow.language.parse import parse
 from windrow.language.positions import position
 from windrow.language.user_functions import user_function
+from windrow.live import EXACT, LiveSchedule
 from windrow.plan.build import build
 from windrow.plan.explain import explain
 from windrow.plan.periodic import periodic_aggregate
@@ -41,6 +42,7 @@ from windrow.progress import OnProgress, Summary
 from windrow.query import Query
 from windrow.relations import every_relation
 from windrow.running import Registered
+from windrow.scheduling.policy import DEFAULT, POLICIES
 from windrow.state.choice import Strategy
 
 if TYPE_CHECKING:
@@ -61,13 +63,15 @@ def connect(
     log: str | Path | None = None,
     synopsis: str | None = None,
     optimizer: bool = True,
+    sharing: bool = True,
 ) -> Database:
     """A new, empty database in this process.
 
     Spark is started when a run first needs it: on this machine, or on `master` (a Spark master URL), with `settings`
     (Spark's own, spark.…), its messages in the file `log`. Or give a SparkSession of your own. `synopsis` (running,
     basic_interval, interval or landmark) takes the choice of the synopses away from Windrow; without `optimizer`
-    continuous queries run as they are written.
+    continuous queries run as they are written, and without `sharing` every query keeps panes of its own (which cannot
+    be checkpointed): to measure what they are worth.
 
     >>> import pyarrow as pa, windrow
     >>> db = windrow.connect()
@@ -78,7 +82,9 @@ def connect(
     >>> q.answers().to_pylist()
     [{'_time': 5, 'total': 3}, {'_time': 10, 'total': 3}, {'_time': 15, 'total': 3}]
     """
-    return Database(master=master, spark=spark, settings=settings, log=log, synopsis=synopsis, optimizer=optimizer)
+    return Database(
+        master=master, spark=spark, settings=settings, log=log, synopsis=synopsis, optimizer=optimizer, sharing=sharing
+    )  # fmt: skip
 
 
 class Database:
@@ -89,6 +95,7 @@ class Database:
         *,
         synopsis: str | None = None,
         optimizer: bool = True,
+        sharing: bool = True,
         master: str | None = None,
         spark: Any = None,
         settings: Mapping[str, str] | None = None,
@@ -97,7 +104,7 @@ class Database:
         self._turn = RLock()
         self.catalog = Catalog()
         try:
-            self._engine = Engine(synopsis, optimizer=optimizer)
+            self._engine = Engine(synopsis, optimizer=optimizer, sharing=sharing)
         except ValueError as error:
             raise SetupError(str(error)) from None
         self._frames: dict[str, Any] = {}
@@ -281,18 +288,27 @@ class Database:
         output: str | Path | None = None,
         format: str = "parquet",
         shards: int = 0,
+        policy: str = DEFAULT,
         progress: OnProgress | None = None,
     ) -> None:
         """Live: take in what arrives, every `trigger`; queries can be added, dropped and read while it runs.
 
         An answer comes when the watermark of its stream passes its due time: with a later row, not by the clock. So
         while a stream is idle, its queries are too; the queries of other streams go on. What goes wrong in the
-        background is raised by `wait` or `stop`. `shards` as in `run`.
+        background is raised by `wait` or `stop`. `shards` as in `run`. `policy` says how queries are scheduled when
+        there are more answers due than can be given in time (docs/scheduling.md); `exact` answers every due time, and
+        lets the stream wait.
         """
         from windrow.pipeline.launch import Request
 
         expect_text(trigger, "the trigger of start")
-        self._pipeline.start(Request(checkpoint, output, format, trigger, progress, _shards(shards)))
+        _check_policy(policy)
+        self._pipeline.start(Request(checkpoint, output, format, trigger, progress, _shards(shards), policy))
+
+    def set_policy(self, policy: str) -> None:
+        """Schedule the queries of the live run that goes on by another policy."""
+        _check_policy(policy)
+        self._pipeline.set_policy(policy)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a live run is over (then True), or for so many seconds; what goes wrong in it is raised here."""
@@ -372,7 +388,11 @@ class Database:
     # ---- data -----------------------------------------------------------------------------------------------------
 
     def push(self, stream: str, data: Any) -> None:
-        """Feed a batch (pyarrow Table or RecordBatch); all of it is taken in or, with an InputError, nothing."""
+        """Feed a batch (pyarrow Table or RecordBatch); all of it is taken in or, with an InputError, nothing.
+
+        A QueryError also comes out of here: the batch was taken in, so do not push it again; only the query that the
+        error names was stopped, and the others have answered.
+        """
         with self._turn:
             declared = self._find(stream, Stream)
             self._check_ours(declared)
@@ -428,8 +448,26 @@ class Database:
                     }
                     for running in self._engine.streams.values()
                 },
-                "queries": {query.name: query.metrics() for query in self._queries.values()},
+                "queries": {query.name: self._query_metrics(query) for query in self._queries.values()},
+                **({} if self._schedule is None else {"schedule": self._schedule.figures()}),
             }
+
+    @property
+    def _schedule(self) -> LiveSchedule | None:
+        """Of the live run that goes on, if it has one."""
+        return self._pipeline.schedule if self._running else None
+
+    def _query_metrics(self, query: Query) -> dict[str, Any]:
+        schedule = self._schedule
+        if schedule is None:
+            return query.metrics()
+        streams = sorted(query.running.streams)
+        return query.metrics() | schedule.query(streams[0], query.name)
+
+    def sharing(self) -> pa.Table:
+        """Who shares what with whom, by which rule, and what that has saved so far (also `SHOW SHARING`)."""
+        with self._turn:
+            return self._engine.sharing()
 
     # ---- names: one space for streams, relations and queries -------------------------------------------------------
 
@@ -574,6 +612,8 @@ class Database:
         self.catalog.remove(name)
 
     def _show(self, kind: str) -> pa.Table:
+        if kind == "SHARING":
+            return self._engine.sharing()
         if kind == "QUERIES":
             rows = [{"name": q.name, "status": q.status, "text": q.text} for q in self._queries.values()]
             return pa.Table.from_pylist(rows, pa.schema([("name", "string"), ("status", "string"), ("text", "string")]))
@@ -584,6 +624,11 @@ class Database:
             if isinstance(one, wanted)
         ]
         return pa.Table.from_pylist(rows, pa.schema([("name", "string"), ("columns", "string")]))
+
+
+def _check_policy(policy: str) -> None:
+    if expect_text(policy, "the policy of a live run") not in (EXACT, *POLICIES):
+        raise SetupError(f"there is no policy {policy!r}; the policies are {', '.join((*POLICIES, EXACT))}")
 
 
 def _shards(asked: int) -> int:

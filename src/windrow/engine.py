@@ -6,6 +6,7 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sqlglot import exp
 from windrow.aggregates import aggregate
 from windrow.aggregates.collected import Collected
 from windrow.aggregates.sketched import error_of
-from windrow.answering import answer_slice
+from windrow.answering import answer_newest, answer_slice
 from windrow.asking import ask_panes, ask_rows
 from windrow.errors import BindError, InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
@@ -45,7 +46,11 @@ from windrow.running import Registered, RunningQuery, RunningStream
 from windrow.shards.keys import ShardKey, shard_key
 from windrow.shards.outbox import Outbox
 from windrow.shards.remote import RemoteFlow
+from windrow.sharing.derivation import find_derivation
+from windrow.sharing.feeding import Deriving, derive, feed
+from windrow.sharing.predicates import predicate as rows_of
 from windrow.sharing.slice import BEGINNING, Member, Slice, Term, expected
+from windrow.sharing_report import derivation_text, explained, sharing_table
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes
 from windrow.snapshots import restore_streams, snapshot_streams
@@ -68,10 +73,11 @@ MAX_DUE_TIMES = 50_000_000
 class Engine:
     """All streams and queries of one process.
 
-    `synopsis` forces one type of synopsis everywhere; None chooses. Without `optimizer` operators run as written.
+    `synopsis` forces one type of synopsis everywhere; None chooses. Without `optimizer` operators run as written, and
+    without `sharing` every query keeps panes of its own: to measure what both are worth.
     """
 
-    def __init__(self, synopsis: str | None = None, *, optimizer: bool = True) -> None:
+    def __init__(self, synopsis: str | None = None, *, optimizer: bool = True, sharing: bool = True) -> None:
         check(None, synopsis)
         self._compiler = Compiler()
         self.synopsis = synopsis
@@ -82,6 +88,9 @@ class Engine:
         self.relations = Relations()
         self.outbox: Outbox | None = None
         """What shards elsewhere have to be told, while a run has some."""
+        self._shares = sharing
+        self.deriving: Deriving = "cost" if sharing else "never"
+        """When slices that can be derived from others take partials instead of rows."""
 
     # ---- streams and queries come and go --------------------------------------------------------------------------
 
@@ -224,13 +233,13 @@ class Engine:
 
     def add_query(self, name: str, plan: PeriodicAggregate) -> RunningQuery:
         """Register a query; it shares the panes that exist already and starts at the next due time."""
+        if not self._shares:
+            plan = replace(plan, apart=name)
         running = self.streams[plan.stream.name.lower()]
         rows = AnswerRows.of(plan, self._compiler)
         terms = tuple(self._term(one, plan.hint) for one in plan.aggregations)
         self._check_hint(running, plan, terms)
-        predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
-        keys = tuple(self._compiler.compile(one) for one in plan.keys)
-        part = Slice(predicate, keys, self.synopsis)
+        part = self._blank_slice(plan)
         member = Member(plan.window, plan.slide, terms, threshold=self._threshold(plan, terms), hint=plan.hint)
         mark = running.watermark
         started = BEGINNING if mark.value is None else mark.value
@@ -242,7 +251,7 @@ class Engine:
             query.slice.add(member, mark.newest)
             running.slices[plan.share_key] = query.slice
         running.queries[name] = query
-        running.changed()
+        running.plan_sharing(part if query.slice is part and plan.rows is None else None)
         return query
 
     def _count_rows(self, running: RunningStream, query: RunningQuery) -> None:
@@ -279,12 +288,12 @@ class Engine:
         assert isinstance(query, RunningQuery)
         running = self.streams[query.plan.stream.name.lower()]
         del running.queries[query.name]
-        running.changed()
         if running.numbering is not None and query.plan.rows is not None:
             running.numbering.leave(query.plan, query.slice, running.row_plans)
         query.slice.remove(query.member)
         if not query.slice.members:
             running.forget_slice(query.slice)
+        running.plan_sharing()
 
     def _check_hint(self, running: RunningStream, plan: PeriodicAggregate, terms: Sequence[Term]) -> None:
         """Refuse a hint where nothing is summarised, or where another query has another one for the same state."""
@@ -371,7 +380,26 @@ class Engine:
             shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
             count = "1 query uses" if len(names) == 1 else f"{len(names)} queries use"
             notes.append(("shared", f"{count} these panes (rule SS1): {shown}"))
+            notes += explained(running, part, plan)
+        elif plan.rows is None:
+            notes += self._would_be_derived(running, plan)
         return notes
+
+    def _would_be_derived(self, running: RunningStream, plan: PeriodicAggregate) -> list[tuple[str, str]]:
+        """For EXPLAIN of a query that is not registered: from which slices it would take partials."""
+        part = self._blank_slice(plan)
+        part.add(Member(plan.window, plan.slide, tuple(self._term(one) for one in plan.aggregations)), None)
+        found = find_derivation(part, list(reversed(running.slices.values())))
+        return [] if found is None else [("derived", derivation_text(running, part, found))]
+
+    def _blank_slice(self, plan: PeriodicAggregate) -> Slice:
+        predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
+        keys = tuple(self._compiler.compile(one) for one in plan.keys)
+        return Slice(predicate, keys, self.synopsis, selected=rows_of(plan.predicate))
+
+    def sharing(self) -> pa.Table:
+        """Who shares what with whom, by which rule, and what it has saved so far."""
+        return sharing_table(self.streams.values())
 
     def _choice(
         self, running: RunningStream, part: Slice | None, plan: PeriodicAggregate, term: Term, grid: Grid
@@ -436,12 +464,12 @@ class Engine:
             return
         oldest, newest = int(np.min(ts)), int(np.max(ts))
         context = Context.of(table.combine_chunks())
-        parts = list(running.slices.values())
-        panes = shared_panes(parts, ts)
-        stopped = each(lambda part: part.insert(context, ts, panes), parts, worthwhile=len(ts) >= PARALLEL_ROWS)
+        panes = shared_panes(list(running.slices.values()), ts)
+        derived = running.feeding.derived(oldest, newest, len(ts), self.deriving)
+        stopped = feed(running.feeding, context, ts, panes, derived, worthwhile=len(ts) >= PARALLEL_ROWS)
         failed = [
             self.stop(query, reasons[query.member])
-            for part, reasons in zip(parts, stopped, strict=True)
+            for part, reasons in stopped.items()
             if reasons
             for query in running.queries_of(part)
             if query.member in reasons
@@ -461,9 +489,23 @@ class Engine:
                 query.flow.add(name, table, ts)
         return []
 
-    def job(self, name: str) -> Job:
-        """What workers elsewhere must know to slice this stream for the queries registered now."""
-        return job_of(self.streams[name.lower()], self.kept_columns(name), self.kept_rows(name))
+    def job(self, name: str, derived: Sequence[Slice] | None = None) -> Job:
+        """What workers elsewhere must know to slice this stream for the queries registered now.
+
+        The `derived` slices need no worker; by default those for which that is cheapest now.
+        """
+        running = self.streams[name.lower()]
+        chosen = self.derived(name) if derived is None else derived
+        return job_of(running, chosen, self.kept_columns(name), self.kept_rows(name))
+
+    def derived(self, name: str) -> tuple[Slice, ...]:
+        """The slices that workers need not slice in the next batch, as the partials of others have them."""
+        running = self.streams[name.lower()]
+        mark, batches = running.watermark, max(1, running.batches)
+        oldest = None if mark.value is None else mark.value + 1
+        span = 0 if mark.newest is None or mark.oldest is None else (mark.newest - mark.oldest) // batches
+        newest = None if oldest is None else oldest + span
+        return tuple(running.feeding.derived(oldest, newest, running.rows / batches, self.deriving))
 
     def kept_columns(self, name: str) -> frozenset[str]:
         """The columns of a stream that queries keep tuple by tuple."""
@@ -487,8 +529,11 @@ class Engine:
             self._check_tick(running, tick)
         self._check_cost(running, oldest, newest)
 
-    def absorb(self, name: str, job: Job, sliced: Sliced) -> None:
-        """Take in a batch that workers have sliced by `job`: the same as a push of its rows."""
+    def absorb(self, name: str, job: Job, sliced: Sliced, *, answer: bool = True) -> None:
+        """Take in a batch that workers have sliced by `job`: the same as a push of its rows.
+
+        Without `answer` what is due in the panes waits for `execute`.
+        """
         running = self._accepting(name)
         if sliced.oldest is not None and sliced.newest is not None:
             self.check(name, sliced.oldest, sliced.newest)
@@ -499,15 +544,18 @@ class Engine:
         by_slice: dict[int, list[Partials]] = {}
         for number, partials in sliced.partials:
             by_slice.setdefault(number, []).append(partials)
-        each(
-            lambda item: job.slices[item[0]].absorb(item[1]),
-            list(by_slice.items()),
-            worthwhile=sum(len(partials) for _, partials in sliced.partials) >= PARALLEL_ROWS,
-        )
+        worthwhile = sum(len(partials) for _, partials in sliced.partials) >= PARALLEL_ROWS
+        each(lambda item: job.slices[item[0]].absorb(item[1]), list(by_slice.items()), worthwhile=worthwhile)
+        given = {
+            one.part: (one.handout, by_slice.get(number, []))
+            for number, one in enumerate(job.slices)
+            if one.handout is not None
+        }
+        each(lambda part: derive(part, given), job.derived, worthwhile=worthwhile)
         reasons: dict[RunningQuery, QueryError] = {}
         for (number, term), why in sorted(sliced.failed.items()):
-            part = job.slices[number]
-            for query in part.users(running.queries_of(part.part), term):
+            one = job.slices[number]
+            for query in one.users([query for part in one.parts for query in running.queries_of(part)], term):
                 reasons.setdefault(query, QueryError(why))
         for one in job.slices:
             broken = one.part.failures()
@@ -523,8 +571,29 @@ class Engine:
             for flow_query in self.flows.values():
                 flow_query.flow.see(name, sliced.kept[0])
             running.watermark.observe(*sliced.kept)
-            failed += self._answer(running, running.watermark.value)
+            failed += self._answer(running, running.watermark.value, panes=answer)
         _raise(failed)
+
+    def execute(self, name: str, now: int, names: Sequence[str]) -> None:
+        """Answer these queries as of `now`, which the watermark has passed; see `answer_newest`."""
+        running = self.streams[name.lower()]
+        together: dict[Slice, list[RunningQuery]] = {}
+        for one in names:
+            query = running.queries.get(one)
+            if query is not None:
+                together.setdefault(query.slice, []).append(query)
+        failed = [
+            self.stop(query, error)
+            for part, queries in together.items()
+            for query, error in answer_newest(running.watermark, part, queries, now).items()
+        ]
+        _raise(failed)
+
+    def forget(self, name: str) -> None:
+        """Drop the panes that no query looks at any more, after what is due was executed."""
+        for part in self.streams[name.lower()].slices.values():
+            if part.group is not None:
+                part.forget()
 
     def advance(self, name: str, to: int) -> None:
         """A heartbeat: the stream is complete up to `to`."""
@@ -592,13 +661,13 @@ class Engine:
 
     # ---- answers out ----------------------------------------------------------------------------------------------
 
-    def _answer(self, running: RunningStream, watermark: int | None) -> list[QueryError]:
-        """Answer everything that is due; a watermark of None is the end of the input."""
+    def _answer(self, running: RunningStream, watermark: int | None, *, panes: bool = True) -> list[QueryError]:
+        """Answer everything that is due, in the panes too; a watermark of None is the end of the input."""
         if running.watermark.newest is None:
             return self._move(running)
         parts = [
             (part, running.queries_of(part))
-            for part in running.slices.values()
+            for part in (running.slices.values() if panes else ())
             # Between due times a batch costs its panes only, whatever the number of queries.
             if watermark is None or part.earliest_due is None or part.earliest_due <= watermark
         ]
@@ -637,9 +706,7 @@ class Engine:
         terms = tuple(self._term(one) for one in plan.aggregations)
         if plan.rows is None:
             return ask_panes(running, plan, rows, terms)
-        predicate = None if plan.predicate is None else self._compiler.compile(plan.predicate)
-        keys = tuple(self._compiler.compile(one) for one in plan.keys)
-        return ask_rows(running, plan, rows, Slice(predicate, keys, self.synopsis), terms)
+        return ask_rows(running, plan, rows, self._blank_slice(plan), terms)
 
     def stop(self, query: Registered, error: QueryError) -> QueryError:
         """A query that cannot be answered exactly is taken out; its answers so far stay, and the others go on."""
@@ -655,6 +722,8 @@ class Engine:
 
         Answers and late rows that were not taken away yet are not in it.
         """
+        if not self._shares:
+            raise StateError("an engine that shares nothing is for experiments, and has no snapshots")
         meta, blobs = snapshot_streams(self.streams, self.synopsis)
         meta["flows"] = snapshot_flows(self.flows, self.relations, blobs)
         if self.outbox is not None:

@@ -71,7 +71,7 @@ def _as_table(stream: Stream, data: Any) -> pa.Table:
 
 def _column(stream: Stream, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     declared = stream.column(name).type
-    wanted = types.to_arrow(declared)
+    wanted = stream.schema.field(name).type
     try:
         column.validate(full=types.is_text(declared))  # finds text that is no UTF-8, for 5 ns a row
     except pa.ArrowInvalid as error:

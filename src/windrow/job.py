@@ -17,6 +17,7 @@ from windrow.language.catalog import Stream
 from windrow.language.user_functions import UserFunction, found
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.feeding import Handout
 from windrow.sharing.slice import Slice
 from windrow.synopses.partials import Partials
 
@@ -38,12 +39,23 @@ class SliceJob:
     """The distinct (aggregate, value) pairs of its queries."""
     positions: tuple[int, ...]
     """The places here of the worker's components."""
+    handout: Handout | None = None
+    """For whom else the worker slices, if other slices are derived from this one."""
+
+    @property
+    def parts(self) -> tuple[Slice, ...]:
+        """All slices that the worker's partials are for."""
+        return (self.part,) if self.handout is None else (self.part, *self.handout.dependants)
 
     def absorb(self, partials: list[Partials]) -> None:
         """Add what workers have put into the panes."""
+        if self.handout is not None:
+            self.handout.keep(partials)
+            return
         assert self.part.group is not None
         for one in partials:
             self.part.group.absorb(one, self.positions)
+            self.part.saved.share(int(one.rows.sum()), len(self.part.members))
 
     def users(self, queries: list[RunningQuery], term: int) -> list[RunningQuery]:
         """The queries that cannot go on without this term."""
@@ -60,23 +72,34 @@ class Job:
     slices: tuple[SliceJob, ...]
     columns: tuple[str, ...]
     """What must be read of the source."""
+    derived: tuple[Slice, ...] = ()
+    """What is not sliced elsewhere, because the partials of others have it."""
     tuples: bool = False
     """Whether rows themselves must come: to be numbered all together (ROWS windows), or for continuous queries."""
 
 
 def job_of(
-    running: RunningStream, more: frozenset[str] = frozenset(), wanted: Sequence[exp.Expr | None] = (None,)
+    running: RunningStream,
+    derived: Sequence[Slice] = (),
+    more: frozenset[str] = frozenset(),
+    wanted: Sequence[exp.Expr | None] = (None,),
 ) -> Job:
-    """The job for the queries that are registered now.
+    """The job for the queries that are registered now; slices that are `derived` need no worker.
 
     The rows themselves come with the columns `more`, if there are any; only those that do not fail one of the
     predicates `wanted`, unless that one is None.
     """
     described, slices = [], []
     needed = {running.stream.time}
+    handouts, without_worker = running.feeding.handouts(derived), set(derived)
     for part in running.slices.values():
+        if part in without_worker:
+            continue
+        handout = handouts.get(part)
         queries = running.queries_of(part)
         plan = queries[0].plan
+        if handout is not None:  # in the order of the twin, which has the components of the worker
+            queries += [query for one in handout.dependants for query in running.queries_of(one)]
         for query in queries:
             require_importable(query.plan)
         terms: dict[TermKey, Aggregation] = {}
@@ -86,14 +109,14 @@ def job_of(
                 if _term_key(one) not in terms:
                     terms[_term_key(one)] = one
                     places |= dict.fromkeys(where)
-        slices.append(SliceJob(part, tuple(terms), tuple(places)))
+        slices.append(SliceJob(part, tuple(terms), tuple(places), handout))
         assert part.group is not None
         described.append(
             {
                 "predicate": _dump(plan.predicate),
                 "keys": [_dump(key) for key in plan.keys],
                 "terms": [[one.name, _dump(one.value), one.parameters, _user(one)] for one in terms.values()],
-                "grid": part.group.grid.progressions,
+                "grid": (part.group.grid if handout is None else handout.grid).progressions,
                 "begin": part.begin,
                 "synopsis": part.synopsis,
             }
@@ -113,7 +136,7 @@ def job_of(
             "wanted": None if numbered or None in wanted else [_dump(one) for one in wanted],
         }
     )
-    return Job(text, tuple(slices), columns, tuples)
+    return Job(text, tuple(slices), columns, tuple(derived), tuples)
 
 
 def _term_key(one: Aggregation) -> TermKey:

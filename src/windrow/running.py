@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from windrow.language.catalog import Stream
 from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
+from windrow.sharing.derivation import plan_sharing
+from windrow.sharing.feeding import Feeding
 from windrow.sharing.slice import BEGINNING, Member, Slice
 from windrow.state.choice import Strategy
 from windrow.windows.due import first_due
@@ -126,11 +129,22 @@ class RunningQuery(Registered):
     """Of a ROWS query, whose member counts tuples: those with ts at or before this are in none of its windows."""
     newest_time: int | None = None
     """Of a ROWS query: the instant of its newest answer."""
+    skipped: int = 0
+    """Due times that an overloaded live run left out."""
+    answered_at: int | None = None
+    """The newest instant that a schedule has answered."""
+    taken: int = 0
+    """Windows that were not looked up, because another query had the answer (rule CS8)."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of its answers."""
         return self.rows.schema
+
+    @property
+    def state(self) -> dict[str, int]:
+        """What an overloaded live run left out; all that it keeps it shares."""
+        return {"skipped": self.skipped} if self.skipped else {}
 
     @property
     def since(self) -> int | None:
@@ -152,11 +166,28 @@ class RunningQuery(Registered):
     def _newest_instant(self) -> int | None:
         if self.member.next_due is None:
             return None
-        return self.member.next_due - self.plan.slide if self.plan.rows is None else self.newest_time
+        if self.plan.rows is not None:
+            return self.newest_time
+        own = self.member.next_due - self.plan.slide
+        return own if self.answered_at is None else max(own, self.answered_at)
 
     def first_due(self, oldest: int) -> int:
         """The first due time that is not before the stream's oldest tuple, the registration, or what the panes know."""
         return first_due(max(oldest, self.started + 1, self.member.since + 1), self.plan.slide)
+
+    @cached_property
+    def output(self) -> tuple[object, ...]:
+        """What an answer of a slice is made of but the period: queries with the same have the same answers."""
+        plan = self.plan
+        parts = [plan.having, *plan.outputs, *(term.value for term in plan.order)]
+        return (
+            (plan.window.length, plan.window.offset, plan.rows is None),
+            tuple((one.name, one.text, one.parameters) for one in plan.aggregations),
+            tuple("" if one is None else one.sql("cql") for one in parts),
+            tuple((term.descending, term.nulls_first) for term in plan.order),
+            (plan.limit, plan.offset),
+            tuple((field.name, str(field.type)) for field in self.rows.schema),
+        )
 
     @property
     def reach(self) -> int:
@@ -182,6 +213,8 @@ class RunningStream:
     """The axis of tuple numbers, while there are ROWS queries."""
     _finest: int | None = None
     """The shortest SLIDE; None when queries have come or gone since it was known."""
+    _feeding: Feeding | None = None
+    """How batches go into the slices; None when queries have come or gone since."""
 
     @property
     def row_plans(self) -> list[PeriodicAggregate]:
@@ -197,6 +230,19 @@ class RunningStream:
     def changed(self) -> None:
         """A query has come or gone."""
         self._finest = None
+        self._feeding = None
+
+    def plan_sharing(self, fresh: Slice | None = None) -> None:
+        """A query has come or gone, with a slice that is `fresh` or not: decide which are derived from others."""
+        plan_sharing(list(self.slices.values()), fresh)
+        self.changed()
+
+    @property
+    def feeding(self) -> Feeding:
+        """How batches go into the slices."""
+        if self._feeding is None:
+            self._feeding = Feeding(list(self.slices.values()))
+        return self._feeding
 
     def due_at_most(self, oldest: int, newest: int) -> int:
         """No more answers than this come due up to `newest`; found without a look at every query."""

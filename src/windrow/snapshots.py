@@ -22,13 +22,15 @@ from windrow.language.catalog import Stream
 from windrow.numbering.numbering import Numbering
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.covers import Combine
+from windrow.sharing.derivation import Derivation
 from windrow.sharing.slice import Member, Slice
 
-VERSION = 3
+VERSION = 4
 
 _WATERMARK = ("value", "oldest", "newest")
 _STREAM = ("rows", "late_rows", "batches", "finished")
-_QUERY = ("started", "due", "answered", "seconds", "rows_since", "newest_time")
+_QUERY = ("started", "due", "answered", "seconds", "rows_since", "newest_time", "skipped", "answered_at")
 _MEMBER = ("since", "next_due", "origin")
 _TIME, _ROWS, _CONTENTS = "time", "rows", "contents"
 """What a query looks at: panes of time, panes of rows, or the last rows of each key, which have no slice."""
@@ -95,12 +97,16 @@ def _slice_records(
     slices: Mapping[tuple[str, str, tuple[str, ...]], Slice], blobs: dict[str, bytes], index_of: dict[Slice, int]
 ) -> list[dict[str, Any]]:
     records = []
-    for index, ((_, predicate, keys), part) in enumerate(slices.items()):
+    index_of |= {part: index for index, part in enumerate(slices.values())}
+    for (_, predicate, keys), part in slices.items():
         state, panes = part.snapshot()
         name = f"slice-{len(blobs):06}"
         blobs[name] = panes
-        index_of[part] = index
-        records.append({"predicate": predicate, "keys": list(keys), "panes": name, **state})
+        derived = None
+        if part.derivation is not None:
+            more, less = ([index_of[one] for one in some] for some in (part.derivation.more, part.derivation.less))
+            derived = {"how": part.derivation.how.value, "more": more, "less": less}
+        records.append({"predicate": predicate, "keys": list(keys), "panes": name, "derived": derived, **state})
     return records
 
 
@@ -155,6 +161,7 @@ class _Restored:
         running.late.clear()
         keys = [_share_key(running, one) for one in record["slices"]]
         running.slices = dict(zip(keys, self.slices, strict=True))
+        running.changed()
         running.numbering = self.numbering
         # Queries that are looked up together are in the order of their registration, which decides how floats round.
         running.queries = {one["name"]: running.queries[one["name"]] for one in record["queries"]}
@@ -198,6 +205,9 @@ def _built(running: RunningStream, record: Mapping[str, Any], blobs: Mapping[str
         members.append((part, member))
     for part, one in zip(slices, record["slices"], strict=True):
         part.restore(one, blobs[one["panes"]])
+        if one["derived"] is not None:
+            more, less = (tuple(slices[index] for index in one["derived"][some]) for some in ("more", "less"))
+            part.derivation = Derivation(Combine(one["derived"]["how"]), more, less)
     if numbering is not None:
         for part, one in zip(numbering.slices.values(), counted["slices"], strict=True):
             part.restore(one, blobs[one["panes"]])
@@ -211,7 +221,7 @@ def _built(running: RunningStream, record: Mapping[str, Any], blobs: Mapping[str
 
 
 def _blank(registered: Slice) -> Slice:
-    return Slice(registered.predicate, registered.keys, registered.synopsis)
+    return Slice(registered.predicate, registered.keys, registered.synopsis, selected=registered.selected)
 
 
 def _blank_numbering(running: RunningStream, record: Mapping[str, Any]) -> Numbering:

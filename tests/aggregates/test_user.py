@@ -256,6 +256,7 @@ class Needy(Spread):
         ("top_k", Spread, {}, "the name top_k is taken"),
         ("sqrt", Spread, {}, "the name sqrt is taken"),
         ("two words", Spread, {}, "must be a word"),
+        ("select", Spread, {}, "select is a word of the language and cannot name an aggregate"),
         ("mine", Spread(), {}, "expected a class, found .*; give the class itself"),
         ("mine", NoLower, {}, "NoLower has no lower; see windrow.UserAggregate"),
         (

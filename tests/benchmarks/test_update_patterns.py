@@ -30,6 +30,7 @@ def test_all_strategies_have_the_same_answer(name: str) -> None:
         # δ* keeps at most two rows for each of the answer, negative tuples need the whole window.
         assert upa.rows <= 2 * upa.answer[0]
         assert nt.rows > WINDOWS[-1]
+        assert found.points["direct"][-1].rows > WINDOWS[-1]
 
 
 def test_telnet_is_much_more_frequent_than_ftp() -> None:
@@ -59,5 +60,8 @@ def test_logs_of_zeek_are_two_links(tmp_path: Path) -> None:
 
 def test_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(quick=True, plots=tmp_path, only=["query2_src"])
-    assert (tmp_path / "update_patterns.png").stat().st_size > 1000
-    assert "fewer rows than negative tuples" in capsys.readouterr().out
+    for name in ("time", "ratio", "space"):
+        assert (tmp_path / f"patterns_{name}.png").stat().st_size > 1000
+    printed = capsys.readouterr().out
+    assert "fewer rows than nt" in printed
+    assert "times the time of upa" in printed

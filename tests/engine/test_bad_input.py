@@ -114,6 +114,16 @@ def test_nanoseconds_are_taken_when_nothing_is_lost() -> None:
             windrow.UnsupportedError,
             "a subquery can stand in FROM",
         ),
+        (
+            "SELECT v FROM s [RANGE 5] WHERE v = 1 OR v IN (SELECT u.v FROM s [NOW] AS u)",
+            windrow.UnsupportedError,
+            "line 1, column 42: .*not under OR. Write one SELECT for each side of the OR .* with UNION",
+        ),
+        (
+            "SELECT v FROM s [RANGE 5] WHERE NOT (v = 1 AND EXISTS (SELECT u.v FROM s [NOW] AS u))",
+            windrow.UnsupportedError,
+            "not under the NOT of an AND, which is an OR",
+        ),
         ("SELECT MEDIAN(k) FROM s [RANGE 5 SLIDE 5]", windrow.BindError, "MEDIAN needs a number"),
         ("SELECT QUANTILE(v, 2) FROM s [RANGE 5 SLIDE 5]", windrow.BindError, "a fraction between 0 and 1"),
         ("SELECT MODE(v, TRUE) FROM s [RANGE 5 SLIDE 5]", windrow.BindError, "MODE takes 1 argument, found 2"),

@@ -155,7 +155,10 @@ def test_explain_and_create_query_take_it() -> None:
         ("SELECT /*+ SYNOPSIS(interval) */ v FROM s [NOW] UNION ALL SELECT v FROM s [NOW]", windrow.BindError,
          "line 1, column 8: a hint holds for a whole query"),
         (text("MAX(v)", "running"), windrow.UnsupportedError,
-         r"line 1, column 8: MAX\(v\): a running synopsis needs a component that can be subtracted"),
+         r"line 1, column 8: MAX\(v\): a running synopsis subtracts what has left the window from a total, and that "
+         r"cannot be done with a maximum; use an interval, landmark or basic_interval synopsis"),
+        (text("AVG(CAST(v AS DOUBLE))", "running"), windrow.UnsupportedError,
+         "cannot be done with a sum of DOUBLE or FLOAT, which would keep the rounding errors"),
         ("SELECT /*+ SYNOPSIS(interval) */ MAX(v) FROM s [PARTITION BY k ROWS 5 SLIDE 5]", windrow.BindError,
          "line 1, column 8: SYNOPSIS.interval.: a window with PARTITION BY keeps rows and no synopsis"),
     ],
@@ -208,7 +211,7 @@ def test_a_hint_goes_before_the_synopsis_of_the_connection() -> None:
     db = database("running")
     query = db.query(text("k, MAX(v) AS m, SUM(v) AS v", "interval"))
     plain = db.query(text("k, SUM(v) AS v"))
-    with pytest.raises(windrow.UnsupportedError, match="a running synopsis needs"):
+    with pytest.raises(windrow.UnsupportedError, match="a running synopsis subtracts"):
         db.query(text("k, MAX(v)"))
     db.push("s", table.slice(0, 200))
     assert "SUM(v): interval synopsis; asked for with the hint SYNOPSIS(interval) of query query_1" in plain.explain()

@@ -52,6 +52,14 @@ def test_constants_are_folded() -> None:
     assert Context({}, 0).value(program).to_pylist() == []
 
 
+def test_of_columns_with_one_name_the_last_is_read() -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    program = Compiler().column("a", pa.int64())
+    assert Context.of(batch).value(program).to_pylist() == [2]
+    with pytest.raises(QueryError, match="no column b; it has a, a"):
+        Context.of(batch).value(Compiler().column("b", pa.int64()))
+
+
 def test_program_knows_its_columns() -> None:
     assert Compiler().compile(typed("i + 1 > j AND s = 'a'")).columns() == {"i", "j", "s"}
 

@@ -14,11 +14,14 @@ SQL_COLUMNS = "(t BIGINT, a INT, b BIGINT, s STRING) TIME t"
 
 @st.composite
 def streams(draw: st.DrawFn, rows: int = 24, horizon: int = 40) -> dict[str, pa.Table]:
-    """Tuples with bursts and ties, in the order of arrival; time may go back a little."""
+    """Tuples with bursts and ties, in the order of time, which may begin before zero."""
     tables = {}
+    begin = draw(st.sampled_from([0, 0, 0, -9]))
     for name in STREAMS:
-        count = draw(st.integers(1, rows))
-        ticks = draw(st.lists(st.integers(0, horizon), min_size=count, max_size=count))
+        ticks = draw(st.lists(st.integers(begin, begin + horizon), min_size=1, max_size=rows))
+        if draw(st.integers(0, 3)) == 0:  # a burst
+            ticks += [draw(st.integers(begin, begin + horizon))] * draw(st.integers(2, 6))
+        count = len(ticks)
         few = st.one_of(st.none(), st.integers(0, 3))
         table = pa.table(
             {
@@ -59,7 +62,14 @@ def condition(draw: st.DrawFn, left: str, right: str) -> str:
     """Something that ties two FROM items together."""
     column = draw(st.sampled_from(["a", "b", "s"]))
     equal = f"{left}.{column} = {right}.{column}"
-    return draw(st.sampled_from([equal, equal, equal, f"{equal} AND {left}.b <= {right}.b", f"{left}.a < {right}.a"]))
+    others = [
+        f"{equal} AND {left}.b <= {right}.b",
+        f"{left}.a < {right}.a",
+        f"{left}.a = {right}.b",  # INT and BIGINT
+        f"{left}.b + 1 = {right}.b",
+        f"{left}.a = {right}.a AND {left}.s = {right}.s",
+    ]
+    return draw(st.sampled_from([equal, equal, equal, *others]))
 
 
 @st.composite
@@ -68,19 +78,20 @@ def plain(draw: st.DrawFn, slide: str, columns: int) -> str:
     count = draw(st.sampled_from([1, 1, 2, 2, 3, 4]))
     names = [f"x{place}" for place in range(count)]
     sources = [f"{draw(st.sampled_from(STREAMS))} {draw(window(slide))} AS {name}" for name in names]
-    outer = count == 2 and draw(st.booleans()) and draw(st.booleans())
+    outer = count in (2, 3) and draw(st.integers(0, 3)) == 0
     ties = [draw(condition(names[draw(st.integers(0, place - 1))], names[place])) for place in range(1, count)]
     where = []
     if outer:
-        side = draw(st.sampled_from(["LEFT", "RIGHT", "FULL"]))
-        origin = f"{sources[0]} {side} JOIN {sources[1]} ON {ties[0]}"
+        origin = sources[0]
+        for source, tie in zip(sources[1:], ties, strict=True):
+            origin += f" {draw(st.sampled_from(['LEFT', 'RIGHT', 'FULL', 'INNER']))} JOIN {source} ON {tie}"
     else:
         origin = ", ".join(sources)
         where += ties
     if draw(st.booleans()):
         where.append(draw(st.sampled_from(["x0.a > 0", "x0.b IS NOT NULL", "x0.s = 'x' OR x0.a = 1"])))
     if count < 3 and draw(st.integers(0, 3)) == 0:
-        where.append(draw(subquery(slide)))
+        where += draw(st.lists(subquery(slide), min_size=1, max_size=2))
     outputs = [f"{draw(st.sampled_from(names))}.{draw(st.sampled_from(['a', 'b']))} AS c{i}" for i in range(columns)]
     distinct = draw(st.sampled_from(["", "", "DISTINCT "]))
     filtered = f" WHERE {' AND '.join(f'({one})' for one in where)}" if where else ""
@@ -95,6 +106,10 @@ def subquery(draw: st.DrawFn, slide: str) -> str:
     tie = draw(st.sampled_from(["", " WHERE y.s = x0.s", " WHERE y.b >= x0.b AND y.a = x0.a", " WHERE y.a = 2"]))
     if draw(st.booleans()):
         return f"{no}EXISTS (SELECT * FROM {source}{tie})"
+    if draw(st.integers(0, 3)) == 0:
+        other = f"SELECT z.b AS b FROM {draw(st.sampled_from(STREAMS))} {draw(window(slide))} AS z"
+        word = draw(st.sampled_from(["UNION", "EXCEPT", "INTERSECT"]))
+        return f"x0.b {no}IN (SELECT y.b AS b FROM {source} {word} {other})"
     return f"x0.a {no}IN (SELECT y.a FROM {source}{tie})"
 
 
@@ -114,14 +129,22 @@ def grouped(draw: st.DrawFn, slide: str) -> str:
 
 
 @st.composite
+def counts(draw: st.DrawFn, slide: str) -> str:
+    """One number per group, as a side of a set operation."""
+    source = f"{draw(st.sampled_from(STREAMS))} {draw(window(slide))}"
+    return f"SELECT {draw(st.sampled_from(['COUNT(*)', 'MAX(b)', 'SUM(a)']))} AS c0 FROM {source} GROUP BY s"
+
+
+@st.composite
 def flows(draw: st.DrawFn) -> str:
     """A whole query."""
     periodic = draw(st.booleans())
     slide = f"SLIDE {draw(st.integers(1, 7))}" if periodic else ""
     kind = draw(st.sampled_from(["plain", "plain", "set", "grouped", "nested"]))
     if kind == "set":
-        word = draw(st.sampled_from(["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT"]))
-        text = f"{draw(plain(slide, 1))} {word} {draw(plain(slide, 1))}"
+        word = draw(st.sampled_from(["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]))
+        sides = [draw(st.one_of(plain(slide, 1), plain(slide, 1), counts(slide))) for _ in range(2)]
+        text = f" {word} ".join(sides)
     elif kind == "grouped":
         text = draw(grouped(slide))
     elif kind == "nested":

@@ -226,3 +226,19 @@ def test_rows_that_do_not_fit_a_relation(rows: object) -> None:
     db.execute("CREATE RELATION r (k INT, n STRING) KEY (k)")
     with pytest.raises(windrow.InputError, match="Nothing was changed"):
         db.update("r", insert=rows)
+
+
+@pytest.mark.parametrize("window", ["ROWS 20 OFFSET 10", "ROWS 20 SLIDE 10", "PARTITION BY a ROWS 1 OFFSET 1"])
+def test_deleted_rows_of_a_relation_are_forgotten_beside_windows_that_wait(window: str) -> None:
+    db = database()
+    query = db.query(f"SELECT x.k FROM s [{window}] AS x, prices AS n WHERE x.a = n.a", name="mine")
+    (joined,) = [one for one in db._engine.flows["mine"].flow.graph.operators if one.name == "nrr join"]
+    db.push("s", pa.table({"t": [-1], "a": pa.array([99], pa.int32()), "k": [0]}))  # its key never comes again
+    sizes = []
+    for step in range(STEPS):
+        before = db.relation("prices").to_pylist()
+        db.update("prices", [{"a": step % 11}], before or None, time=step * EACH)
+        db.push("s", tuples(step))
+        sizes.append(len(joined._start))
+    assert query.status == "running" and query.answers().num_rows
+    assert max(sizes[STEPS // 2 :]) <= 60, max(sizes)

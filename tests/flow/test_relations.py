@@ -144,3 +144,70 @@ def test_a_query_over_the_output_of_another_begins_with_its_first_row() -> None:
     db.push("s", TUPLES)
     db.finish()
     assert query.answers().to_pylist()[0] == {"_time": 4, "_change": "+", "n": 1}
+
+
+@pytest.mark.parametrize("more", ["", "NON RETROACTIVE"])
+def test_an_update_before_a_query_begins_does_not_begin_it(more: str) -> None:
+    db = windrow.connect()
+    db.execute(f"CREATE STREAM s (t BIGINT, a INT) TIME t LATENESS 9; CREATE RELATION names (a INT, b BIGINT) {more}")
+    db.push("s", TUPLES.slice(0, 2))
+    query = db.query("SELECT COUNT(*) AS n FROM s [RANGE 5] AS x, names AS n WHERE x.a = n.a")
+    assert db.update("names", row(1, 1), time=1) == 1  # the watermark is far behind, the query begins after 4
+    db.advance("s", 10)
+    assert query.answers().num_rows == 0
+    db.push("s", TUPLES.slice(2))
+    db.finish()
+    assert query.answers().to_pylist() == [{"_time": 12, "_change": "+", "n": 1}]
+
+
+def test_the_rest_of_a_slide_waits_for_the_end_although_a_relation_changes_before_it() -> None:
+    db = database()
+    query = db.query("SELECT n.b, x.t FROM s [ROWS 1 SLIDE 3] AS x, names AS n WHERE x.a <= n.a")
+    tuples = pa.table({"t": [0, 0, 1, 1, 1], "a": pa.array([1] * 5, pa.int32())})
+    db.push("s", tuples.slice(0, 2))
+    db.update("names", row(1, 7), time=0)
+    db.push("s", tuples.slice(2))
+    db.finish()
+    assert query.status == "running", query.error
+    updates = [RelationUpdate(0, "+", {"a": 1, "b": 7})]
+    assert query.answers().num_rows == 1
+    assert_same(query.answers(), Reference(query.bound, {"s": tuples}, {"names": updates}).answers())
+
+
+@pytest.mark.parametrize("window", ["RANGE 30", "RANGE UNBOUNDED", "ROWS 9", "ROWS 3 OFFSET 1", "RANGE 20 OFFSET 3"])
+@pytest.mark.parametrize("strategy", ["upa", "nt", "direct"])
+def test_an_update_brings_back_tuples_that_met_rows_that_are_gone_by_now(window: str, strategy: str) -> None:
+    """A retroactive relation beside one that is not: what the tuple met when it arrived counts."""
+    db = database()
+    db.execute("CREATE RELATION prices (a INT, b BIGINT) NON RETROACTIVE")
+    query = db.query(
+        f"SELECT x.t, n.b, p.b AS c FROM s [{window}] AS x, names AS n, prices AS p WHERE x.a = n.a AND x.a = p.a",
+        strategy=strategy,
+    )
+    tuples = pa.table({"t": [5, 9, 15, 22, 40], "a": pa.array([1, 1, 1, 1, 7], pa.int32())})
+    db.update("prices", row(1, 1), time=0)
+    db.update("prices", delete=row(1, 1), time=6)
+    for place in range(4):
+        db.push("s", tuples.slice(place, 1))
+    db.update("names", row(1, 8), time=22)
+    db.push("s", tuples.slice(4))
+    db.finish()
+    prices = [RelationUpdate(0, "+", {"a": 1, "b": 1}), RelationUpdate(6, "-", {"a": 1, "b": 1})]
+    updates = {"prices": prices, "names": [RelationUpdate(22, "+", {"a": 1, "b": 8})]}
+    assert query.answers().num_rows
+    assert_same(query.answers(), Reference(query.bound, {"s": tuples}, updates).answers())
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("SELECT n.b FROM s [RANGE 5] AS x\n  LEFT JOIN names AS n ON x.a = n.a", "line 2, column 13"),
+        ("SELECT n.b FROM s [RANGE 5] AS x LEFT JOIN s [NOW] AS y ON x.a = y.a,\n names AS n WHERE n.a = x.a",
+         "line 2, column 2"),
+        ("SELECT x.t FROM s [RANGE 5] AS x WHERE x.a IN (SELECT a FROM names)", "line 1, column 62"),
+    ],
+)  # fmt: skip
+def test_where_a_non_retroactive_relation_cannot_stand(text: str, place: str) -> None:
+    db = database("NON RETROACTIVE")
+    with pytest.raises(windrow.UnsupportedError, match=f"{place}: names is non-retroactive: it can"):
+        db.query(text)

@@ -13,9 +13,9 @@ from tests.flow.scenarios import Scenario, World, scenarios
 STRATEGIES = st.sampled_from(["upa", "nt", "direct"])
 
 
-def run(text: str, scenario: Scenario, strategy: str, others: bool) -> None:
+def run(text: str, scenario: Scenario, strategy: str, *, others: bool, optimizer: bool) -> None:
     """The answers are those of the reference; a query that is refused is refused at once."""
-    world = World(scenario.lateness, text, strategy, others)
+    world = World(scenario.lateness, text, strategy, others, optimizer)
     try:
         world.db.query(text, name="tried")
     except windrow.Error:
@@ -27,6 +27,6 @@ def run(text: str, scenario: Scenario, strategy: str, others: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [flows, with_relations, windowed_output, sliding_rows, limited])
-@given(data=st.data(), scenario=scenarios(), strategy=STRATEGIES, others=st.booleans())
-def test_answers_in_a_random_world(kind, data, scenario, strategy, others) -> None:
-    run(data.draw(kind(), label="query"), scenario, strategy, others)
+@given(data=st.data(), scenario=scenarios(), strategy=STRATEGIES, others=st.booleans(), optimizer=st.booleans())
+def test_answers_in_a_random_world(kind, data, scenario, strategy, others, optimizer) -> None:
+    run(data.draw(kind(), label="query"), scenario, strategy, others=others, optimizer=optimizer)

@@ -179,7 +179,7 @@ ONE_LINE = [
     ("DROP«", S, "Expected DROP STREAM, DROP RELATION or DROP QUERY, but the statement ends here"),
     ("DROP STREAM«", S, "Expected the name of a stream, but the statement ends here"),
     ("DROP STREAM a«, b", S, "Expected the end of the statement; found ','"),
-    ("SHOW «TABLES", S, "Expected SHOW STREAMS, SHOW RELATIONS or SHOW QUERIES; found 'TABLES'"),
+    ("SHOW «TABLES", S, "Expected SHOW STREAMS, SHOW RELATIONS, SHOW QUERIES or SHOW SHARING; found 'TABLES'"),
     ("EXPLAIN«", S, "Expected a query: SELECT …"),
     ("EXPLAIN «XML SELECT 1 FROM packets", S, "Expected EXPLAIN [TEXT | JSON | MERMAID] and a query, or the name of a registered one; found 'XML'"),
     ("EXPLAIN «ANALYZE q", S, "Expected EXPLAIN [TEXT | JSON | MERMAID]"),

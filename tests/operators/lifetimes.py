@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from windrow.operators.operator import Operator
 from windrow.state.rows import NEVER, Delta, Epoch, Rows
 
+Row: TypeAlias = tuple[Any, ...]
 HORIZON = 40
 """Random rows come at the instants 1 … HORIZON."""
 
@@ -39,7 +41,7 @@ FEW_VALUES: dict[pa.DataType, list[Any]] = {
 class Life:
     """A row that comes at `ts` and says it will end at `exp`, but ends at `end`."""
 
-    row: tuple[Any, ...]
+    row: Row
     ts: int
     exp: int
     end: int
@@ -71,10 +73,43 @@ def epochs(draw: st.DrawFn) -> list[Epoch]:
     return [Epoch(since, upto) for since, upto in pairwise(edges)]
 
 
+def random_lives(
+    seed: int, many: int, rows: Callable[[random.Random], Row], strict: float, span: int = HORIZON
+) -> list[Life]:
+    """Many at once, in the order of time: windows, any end, none; a share of the rows is cut before its end."""
+    chance = random.Random(seed)
+    kind = chance.choice(["window", "any", "never", "mixed"])
+    found = []
+    for _ in range(many):
+        ts = chance.randint(1, span)
+        exp = {"window": ts + 7, "any": ts + chance.randint(1, 20), "never": NEVER}.get(
+            kind, chance.choice([NEVER, ts + chance.randint(1, 30), ts + 5])
+        )
+        end = min(exp, ts + chance.randint(1, 15)) if chance.random() < strict else exp
+        found.append(Life(rows(chance), ts, exp, end))
+    return sorted(found, key=lambda one: one.ts)
+
+
+def random_edges(seed: int, span: int = 2 * HORIZON) -> list[int]:
+    """Ends of epochs: few, many or one per instant."""
+    chance = random.Random(seed)
+    step = chance.choice([1, 3, 10, 100])
+    edges = [0]
+    while edges[-1] < span:
+        edges.append(edges[-1] + chance.randint(1, step))
+    return edges
+
+
+def deltas(lives: Sequence[Life], edges: Sequence[int], schema: pa.Schema) -> Iterator[tuple[Delta, Epoch]]:
+    """What an operator gets in each epoch between successive edges."""
+    for epoch in (Epoch(since, upto) for since, upto in pairwise(edges)):
+        yield delta(lives, epoch, schema), epoch
+
+
 def delta(lives: Sequence[Life], epoch: Epoch, schema: pa.Schema) -> Delta:
     """What an operator gets of these rows in one epoch."""
-    came: list[tuple[tuple[Any, ...], int, int]] = []
-    cut: list[tuple[tuple[Any, ...], int, int]] = []
+    came: list[tuple[Row, int, int]] = []
+    cut: list[tuple[Row, int, int]] = []
     for life in lives:
         if epoch.since < life.ts <= epoch.upto:
             came.append((life.row, life.ts, life.end if life.end <= epoch.upto else life.exp))
@@ -83,7 +118,7 @@ def delta(lives: Sequence[Life], epoch: Epoch, schema: pa.Schema) -> Delta:
     return Delta(rows_of(came, schema), rows_of(cut, schema))
 
 
-def rows_of(rows: Sequence[tuple[tuple[Any, ...], int, int]], schema: pa.Schema) -> Rows:
+def rows_of(rows: Sequence[tuple[Row, int, int]], schema: pa.Schema) -> Rows:
     """Rows from (columns, ts, exp)."""
     arrays = [pa.array([row[i] for row, _, _ in rows], kind) for i, kind in enumerate(schema.types)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -92,38 +127,60 @@ def rows_of(rows: Sequence[tuple[tuple[Any, ...], int, int]], schema: pa.Schema)
 
 
 def plain(value: Any) -> Any:
-    """A value that compares as SQL groups do."""
+    """A value that compares as SQL groups do, and can be hashed."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else value + 0.0
-    return value
+    return repr(value) if isinstance(value, list) else value
 
 
-def present(lives: Sequence[Life], instant: int) -> Counter[tuple[Any, ...]]:
+def at(lives: Sequence[Life], instant: int) -> list[Row]:
+    """The rows at an instant."""
+    return [life.row for life in lives if life.ts <= instant < life.end]
+
+
+def present(lives: Sequence[Life], instant: int) -> Counter[Row]:
     """The relation at an instant."""
-    return Counter(tuple(map(plain, life.row)) for life in lives if life.ts <= instant < life.end)
+    return Counter(tuple(map(plain, row)) for row in at(lives, instant))
 
 
 class Output:
-    """Reads the output of an operator and holds it to the contract."""
+    """Reads the output of an operator, holds it to the contract, and knows the relation at every instant."""
 
     def __init__(self) -> None:
-        self.lives: list[Life] = []
+        self.lives: list[tuple[Row, int, int]] = []
+        """Each row with its begin and its end."""
+        self._open: dict[tuple[Row, int], list[int]] = {}
 
-    def read(self, delta: Delta, epoch: Epoch) -> None:
+    def add(self, delta: Delta, epoch: Epoch) -> None:
         """Take in one epoch."""
         for row, ts, exp in tuples(delta.cut):
             assert epoch.since < ts <= epoch.upto
+            assert ts < exp
             # Only rows of earlier epochs are here yet: a row is never cut in the epoch in which it comes.
-            old = next(life for life in self.lives if (life.row, life.exp, life.end) == (row, exp, exp))
-            self.lives.remove(old)
-            self.lives.append(Life(row, old.ts, exp, ts))
+            places = self._open.get((row, exp), [])
+            assert places, f"a cut row that was never there: {row}"
+            place = places.pop()
+            self.lives[place] = row, self.lives[place][1], ts
         for row, ts, exp in tuples(delta.came):
             assert epoch.since < ts <= epoch.upto
             assert ts < exp
-            self.lives.append(Life(row, ts, exp, exp))
+            self._open.setdefault((row, exp), []).append(len(self.lives))
+            self.lives.append((row, ts, exp))
+
+    def at(self, instant: int) -> Counter[Row]:
+        """The relation at an instant."""
+        return Counter(row for row, ts, end in self.lives if ts <= instant < end)
 
 
-def tuples(rows: Rows) -> list[tuple[tuple[Any, ...], int, int]]:
+def run(operator: Operator, steps: Sequence[tuple[Delta, Epoch]]) -> Output:
+    """All epochs through an operator."""
+    output = Output()
+    for delta, epoch in steps:
+        output.add(operator.step([delta], epoch), epoch)
+    return output
+
+
+def tuples(rows: Rows) -> list[tuple[Row, int, int]]:
     """(columns, ts, exp) of each row."""
     columns = [[plain(value) for value in column.to_pylist()] for column in rows.batch.columns]
     return list(zip(zip(*columns, strict=True), rows.ts.tolist(), rows.exp.tolist(), strict=True))

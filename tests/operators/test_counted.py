@@ -59,10 +59,10 @@ def test_at_every_instant_the_output_has_the_copies_of_the_rule(few, schema, rul
         for i, epoch in enumerate(pieces):
             if i == stop:
                 operator = restarted(operator, Counted(schema, rule))
-            output.read(operator.step([delta(rows, epoch, schema) for rows in sides], epoch), epoch)
+            output.add(operator.step([delta(rows, epoch, schema) for rows in sides], epoch), epoch)
         for instant in range(pieces[-1].upto + 1):
             left, right = (*(present(rows, instant) for rows in sides), Counter())[:2]
-            assert present(output.lives, instant) == copies(rule, left, right)
+            assert output.at(instant) == copies(rule, left, right)
 
 
 def run(rule, left, right, until):

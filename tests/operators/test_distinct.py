@@ -24,6 +24,7 @@ from tests.operators.lifetimes import (
 )
 from windrow.errors import StateError
 from windrow.operators.distinct import Distinct
+from windrow.operators.listed_distinct import ListedDistinct
 from windrow.state.rows import NEVER, Delta, Epoch, Rows
 
 LETTERS = pa.schema([("v", pa.string())])
@@ -45,11 +46,30 @@ def test_at_every_instant_the_output_has_each_row_once(few, schema, data):
                 operator = restarted(operator, Distinct(schema))
             result = operator.step([delta(rows, epoch, schema)], epoch)
             assert not len(result.cut)
-            output.read(result, epoch)
-            here = sum(present(output.lives, epoch.upto).values())
+            output.add(result, epoch)
+            here = sum(output.at(epoch.upto).values())
             assert here <= operator.rows <= 2 * here
         for instant in range(pieces[-1].upto + 1):
-            assert present(output.lives, instant) == Counter(set(present(rows, instant)))
+            assert output.at(instant) == Counter(set(present(rows, instant)))
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
+@given(data=st.data())
+def test_lists_have_the_same_output_and_hold_all_rows(schema, data):
+    rows = data.draw(lives(schema, cut=False))
+    pieces = data.draw(epochs())
+    stop = data.draw(st.integers(0, len(pieces)))
+    operator, output = ListedDistinct(schema), Output()
+    for i, epoch in enumerate(pieces):
+        if i == stop:
+            operator = restarted(operator, ListedDistinct(schema))
+        result = operator.step([delta(rows, epoch, schema)], epoch)
+        assert not len(result.cut)
+        output.add(result, epoch)
+        held = present(rows, epoch.upto)
+        assert operator.rows == held.total() + len(held)
+    for instant in range(pieces[-1].upto + 1):
+        assert output.at(instant) == Counter(set(present(rows, instant)))
 
 
 def test_figure_3_1_c_the_younger_a_takes_over():

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operators.aggregate_models import MODELS, close
-from tests.operators.changing import Life, Output, at, deltas, random_edges, random_lives, run
+from tests.operators.lifetimes import Life, Output, at, deltas, random_edges, random_lives, run
 from tests.user_aggregates import ALL, Fussy, one_by_one
 from windrow.aggregates.registry import aggregate
 from windrow.errors import QueryError
@@ -125,16 +125,25 @@ def test_all_aggregates_at_every_instant(kind: pa.DataType, seed: int, strict: f
     check(output, lives, names, 2)
 
 
-@given(seed=SEEDS, strict=st.sampled_from([0.0, 0.5]), subset=st.sampled_from(["totals", "heaps"]))
-def test_each_way_alone(seed: int, strict: float, subset: str) -> None:
-    names = {"totals": ["COUNT", "SUM", "AVG"], "heaps": ["MIN", "MAX"]}[subset]
-    kind = pa.int32()
+WAYS = {
+    "totals": ["COUNT", "SUM", "AVG"],
+    "heaps": ["MIN", "MAX"],
+    "moments": ["VAR_POP", "STDDEV_SAMP"],
+    "sets": ["COUNT_DISTINCT", "SUM_DISTINCT", "AVG_DISTINCT"],
+}
+
+
+@pytest.mark.parametrize("subset", WAYS)
+@pytest.mark.parametrize("kind", [pa.int32(), pa.float64()], ids=str)
+@given(seed=SEEDS, strict=st.sampled_from([0.0, 0.5]))
+def test_each_way_alone(kind: pa.DataType, subset: str, seed: int, strict: float) -> None:
+    names = WAYS[subset]
     terms = [Term(aggregate(name, kind), column("v", kind)) for name in names]
     lives = random_lives(seed, 60, rows_with(kind, VALUES[kind]), strict)
     operator = group_by(KEYS, terms)
     output = run(operator, list(deltas(lives, random_edges(seed), input_schema(kind))))
     check(output, lives, names, 2)
-    if subset == "totals" and all(one.said == (1 << 63) - 1 for one in lives):
+    if subset != "heaps" and all(one.exp == (1 << 63) - 1 for one in lives):
         assert len(operator._held) == 0  # a negative tuple says all that totals need
 
 
@@ -144,7 +153,7 @@ SPECIAL = [math.nan, math.inf, -math.inf]
 
 @given(seed=SEEDS, strict=st.sampled_from([0.0, 0.5]), special=st.booleans())
 def test_wild_doubles_leave_nothing_behind(seed: int, strict: float, special: bool) -> None:
-    names = ["SUM", "MIN", "MAX", "COUNT"]
+    names = ["SUM", "MIN", "MAX", "COUNT", "SUM_DISTINCT", "COUNT_DISTINCT"]
     kind = pa.float64()
     terms = [Term(aggregate(name, kind), column("v", kind)) for name in names]
     lives = random_lives(seed, 60, rows_with(kind, WILD + (SPECIAL if special else [])), strict)
@@ -171,6 +180,34 @@ def test_sums_of_random_bits_are_rounded_once(seed: int) -> None:
             found = {row[:2]: row[2] for row, ts, exp in output.lives if ts <= tau < exp}
             for key, group in wanted.items():
                 assert found[key] == MODELS["SUM"][1]([one for one in group if one is not None])
+
+
+@given(seed=SEEDS, far=st.sampled_from([0.0, 1.0, 1e9, -1e15, 1e-200, 1e100]))
+def test_variances_are_those_of_exact_arithmetic(seed: int, far: float) -> None:
+    """Also where the mean is great beside the distances, and after values of any size have come and gone."""
+    chance = np.random.default_rng(seed)
+    pool = [far * (1 + float(one) * 1e-12) for one in chance.integers(-9, 9, 12)] + [1.0, -1e20, 1e-30]
+    kind = pa.float64()
+    names = ["VAR_POP", "VAR_SAMP"]
+    terms = [Term(aggregate(name, kind), column("v", kind)) for name in names]
+    lives = random_lives(seed, 40, rows_with(kind, pool), 0.2)
+    output = run(group_by(KEYS, terms), list(deltas(lives, random_edges(seed), input_schema(kind))))
+    for tau in range(60):
+        groups: dict[Any, list[float]] = {}
+        for row in at(lives, tau):
+            groups.setdefault(row[:2], []).extend([] if row[2] is None else [row[2]])
+        found = {row[:2]: row[2:] for row, ts, exp in output.lives if ts <= tau < exp}
+        for key, values in groups.items():
+            for name, one in zip(names, found[key], strict=True):
+                wanted = MODELS[name][1](values)
+                assert one == wanted or math.isclose(one, wanted, rel_tol=1e-15), (tau, name, values)
+
+
+def test_a_variance_with_something_infinite_is_nan_until_it_leaves() -> None:
+    terms = [Term(aggregate("VAR_POP", pa.float64()), column("v", pa.float64()))]
+    lives = [Life(("a", 1, one), ts, end, end) for one, ts, end in ((1.0, 1, 9), (math.inf, 2, 5), (3.0, 3, 9))]
+    output = run(group_by(KEYS, terms), list(deltas(lives, [0, 4, 20], input_schema(pa.float64()))))
+    assert output.lives == [(("a", 1, 0.0), 1, 2), (("a", 1, "nan"), 2, 5), (("a", 1, 1.0), 5, 9)]
 
 
 @given(seed=SEEDS, strict=st.sampled_from([0.0, 0.4]), first=st.integers(1, 8))
@@ -239,7 +276,7 @@ def test_a_sum_beyond_64_bits_is_an_error() -> None:
 @given(seed=SEEDS)
 def test_contents_of_any_chunk_size(seed: int) -> None:
     kind = pa.float64()
-    names = ["PERCENTILE_CONT", "MODE", "VAR_POP", "TOP_K"]
+    names = ["PERCENTILE_CONT", "MODE", "QUANTILE", "TOP_K"]
     terms = [Term(aggregate(name, kind, MODELS[name][0]), column("v", kind)) for name in names]
     lives = random_lives(seed, 40, rows_with(kind, VALUES[kind]), 0.3)
     before = group_contents.MOST_ROWS
@@ -255,10 +292,10 @@ def test_equal_answers_are_not_replaced() -> None:
     terms = [Term(aggregate("MAX", pa.int32()), column("v", pa.int32()))]
     lives = [Life(("a", 1, 5), 1, 50, 50), *(Life(("a", 1, 3), ts, ts + 4, ts + 4) for ts in range(2, 30))]
     output = run(group_by(KEYS, terms), list(deltas(lives, [0, 7, 8, 20, 60], input_schema(pa.int32()))))
-    assert output.lives == [[("a", 1, 5), 1, 50]]
+    assert output.lives == [(("a", 1, 5), 1, 50)]
 
 
-@pytest.mark.parametrize("names", [["SUM", "COUNT"], ["MAX", "AVG"], ["MODE"]])
+@pytest.mark.parametrize("names", [["SUM", "COUNT"], ["MAX", "AVG"], ["MODE"], ["COUNT_DISTINCT"]])
 @pytest.mark.parametrize("kind", [pa.float64(), pa.string()])
 def test_state_does_not_grow_with_the_stream(names: list[str], kind: pa.DataType) -> None:
     """Ever new keys and values; a third of the rows is cut."""

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.changing import Output, at, deltas, random_edges, random_lives, same
+from tests.operators.lifetimes import Output, at, deltas, plain, random_edges, random_lives
 from windrow.expressions import Program
 from windrow.operators import top_rows
 from windrow.operators.top_rows import TopRows
@@ -46,7 +46,7 @@ def chosen(rows: list[Any], terms: list[tuple[int, bool, bool]], limit: int | No
     keys = [*terms, *((column, False, False) for column in range(3))]
     ordered = sorted(rows, key=lambda one: [place(one[column], desc, first) for column, desc, first in keys])
     kept = ordered[offset:] if limit is None else ordered[offset : offset + limit]
-    return Counter(tuple(same(value) for value in one) for one in kept)
+    return Counter(tuple(plain(value) for value in one) for one in kept)
 
 
 def operator_of(terms: list[tuple[int, bool, bool]], limit: int | None, offset: int) -> TopRows:

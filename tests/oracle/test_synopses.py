@@ -61,7 +61,7 @@ def test_a_wrong_pairing_is_refused_when_the_query_is_registered() -> None:
     db = windrow.connect(synopsis="running")
     db.stream("s", SCHEMA, time="t")
     kept = db.query("SELECT SUM(v) AS a FROM s [RANGE 10 SLIDE 5]", name="kept")
-    with pytest.raises(windrow.UnsupportedError, match=r"MAX\(v\): a running synopsis needs .* max cannot"):
+    with pytest.raises(windrow.UnsupportedError, match=r"MAX\(v\): a running synopsis subtracts .* with a maximum"):
         db.query("SELECT MAX(v) AS a FROM s [RANGE 10 SLIDE 5]")
     assert [query.name for query in db.queries()] == ["kept"]
     db.push("s", stream(50, seed=3))

@@ -114,7 +114,9 @@ class Disturbed:
         chance, clock = self._chance, place == "clock"
         live = chance.random() < 0.25  # such a run writes its answers at every step
         news = (lambda: False) if clock else self.news(place)
-        process = start(self.home, *self.options, *(["--live", "--trigger", "0 seconds"] if live else []))
+        process = start(
+            self.home, *self.options, *(["--live", "--trigger", "0 seconds", "--policy", "exact"] if live else [])
+        )
         # A live run at the end of its input does nothing new any more.
         patience = self._start_seconds * (chance.uniform(0, 1.5) if clock else 3 if live else 20)
         wait_for(lambda: news() or process.poll() is not None, patience, 0.002)

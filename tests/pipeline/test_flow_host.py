@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.pipeline.faulty_disk import Crash, FaultyDisk
+from tests.pipeline.faulty_disk import Crash, FaultyDisk, WatchedDisk
 from tests.pipeline.test_host import Folder
 from windrow.engine import Engine
 from windrow.language import types
@@ -46,6 +49,7 @@ TEXTS: dict[str, tuple[str, Strategy]] = {
     "unmatched": (
         "SELECT x.k, x.v FROM p [RANGE 5] AS x WHERE NOT EXISTS (SELECT * FROM q [RANGE 4] AS y WHERE y.k = x.k)", "nt",
     ),
+    "different": ("SELECT DISTINCT x.k FROM p [RANGE 6] AS x", "upa"),
     "counts": ("SELECT k, COUNT(*) AS n, SUM(v) AS v FROM p [RANGE 7] GROUP BY k", "upa"),
     "named": ("SELECT x.v, n.name FROM p [RANGE 8] AS x, names AS n WHERE x.k = n.k", "direct"),
     "rated": ("SELECT x.v, r.name FROM q [RANGE 8] AS x, rates AS r WHERE x.k = r.k", "upa"),
@@ -53,9 +57,10 @@ TEXTS: dict[str, tuple[str, Strategy]] = {
     "every": ("SELECT DISTINCT k FROM p [RANGE 6 SLIDE 4] EXCEPT SELECT k FROM q [RANGE 6 SLIDE 4]", "upa"),
     "panes": ("SELECT k, SUM(v) AS v FROM p [RANGE 10 SLIDE 5] GROUP BY k", "upa"),
 }  # fmt: skip
-KILLED = ("joined", "unmatched", "counts", "named")
-STRIDE = 1 if "WINDROW_EXAMPLES" in os.environ else 5
-"""Every operation takes minutes; test_host.py does it for queries in panes."""
+KILLED = ("joined", "different", "unmatched", "named")
+"""A join, DISTINCT, a negation, a relation that changes; and `later`, which comes while the run goes on."""
+STRIDE = 1 if "WINDROW_EXAMPLES" in os.environ else 11
+"""To lose what was not synced, a run is played up to the operation: every one of them takes minutes."""
 LATER = "SELECT x.k, m.name FROM q [RANGE 6] AS x, later_names AS m WHERE x.k = m.k"
 CAME, GONE = [{"k": 3, "name": "three"}], [{"k": 1}]
 UPDATES = [("names", CAME, GONE), ("rates", [{"k": 2, "name": "middle"}], None)]
@@ -195,24 +200,48 @@ def _number(part: str) -> Any:
     return float(part) if re.fullmatch(r"-?\d+\.\d+", part) else part
 
 
-@pytest.mark.parametrize("torn", [False, True])
-def test_killed_in_front_of_every_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: bool) -> None:
+@contextmanager
+def on(disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All that the host writes goes there."""
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "os", disk)
+        patch.setattr(sink_directory, "os", disk)
+        yield
+
+
+def test_killed_in_front_of_and_within_every_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what a kill leaves at that moment, the run goes on to the answers of an undisturbed one."""
+    monkeypatch.setattr(sys.modules[__name__], "TEXTS", {name: TEXTS[name] for name in KILLED})
+    root = tmp_path / "run"
+    root.mkdir()
+    disk = WatchedDisk(root, tmp_path / "copies")
+    with on(disk, monkeypatch):
+        expected = by_time(play(root))
+    assert {*KILLED, "later"} == set(expected)
+    for copy in disk.kept:
+        shutil.rmtree(root)
+        copy.rename(root)
+        with on(FaultyDisk(), monkeypatch):
+            assert by_time(play(root)) == expected, f"killed at operation {copy.name}"
+    assert disk.count > 200 and sum("torn" in copy.name for copy in disk.kept) > 20
+
+
+def test_the_power_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, and what was not synced is lost."""
     monkeypatch.setattr(sys.modules[__name__], "TEXTS", {name: TEXTS[name] for name in KILLED})
     expected = by_time(play(tmp_path / "whole"))
-    assert {*KILLED, "later"} == set(expected)
-    for at in range(3 if torn and STRIDE > 1 else 1, 4000, STRIDE):
-        root, disk = tmp_path / str(at), FaultyDisk(at, torn=torn)
-        with monkeypatch.context() as patch:
-            patch.setattr(durable, "os", disk)
-            patch.setattr(sink_directory, "os", disk)
+    for at in range(1, 4000, STRIDE):
+        root, disk = tmp_path / str(at), FaultyDisk(at)
+        with on(disk, monkeypatch):
             try:
                 play(root)
             except Crash:
                 disk.die()
         if not disk.dead:
             break
-        assert by_time(play(root)) == expected, f"killed in front of operation {at}"
-    assert at > 60
+        disk.power_failure()
+        assert by_time(play(root)) == expected, f"the power failed in front of operation {at}"
+    assert at > 200
 
 
 @pytest.mark.parametrize("stop", range(1, len(BATCHES)))
@@ -257,7 +286,7 @@ def test_a_changed_stream_takes_its_joins_with_it(tmp_path: Path) -> None:
     feed(host, folder, range(4))
     host.close()
     host, folder, found = opened(tmp_path, marks={"q": "another"})
-    assert {*found.resumed} == {"counts", "named", "panes"}
+    assert {*found.resumed} == {"counts", "different", "named", "panes"}
     assert any(one.startswith("query joined starts afresh with its stream q") for one in found.afresh)
     assert "q" not in host.done and host.done["p"] == 1
     host.take("q", 0, packed(host, "q", TABLES["q"]), flush=True)

@@ -14,6 +14,7 @@ INNER = (
     "DSTREAM(SELECT {keys} FROM {stream} [RANGE {size}])",
     "SELECT {keys} FROM {stream} [RANGE {size} INTERNAL]",
     "RSTREAM(SELECT {keys} FROM {stream} [RANGE {size} SLIDE 1])",
+    "RSTREAM(SELECT {keys} FROM {stream} [RANGE {size} SLIDE 4])",
     "ISTREAM(SELECT DISTINCT {keys} FROM {stream} [PARTITION BY a ROWS {size}])",
     "ISTREAM(SELECT a, COUNT(*) AS b, MAX(s) AS s FROM {stream} [RANGE {size}] GROUP BY a)",
 )
@@ -57,7 +58,7 @@ def origin(draw: st.DrawFn, slide: str) -> tuple[str, int]:
             f" {side}JOIN {draw(source(slide))} AS x{place} ON x{draw(st.integers(0, place - 1))}.a = x{place}.a{more}"
         )
     if draw(st.integers(0, 3)) == 0:
-        relation = draw(st.sampled_from(["JOIN names", "LEFT JOIN names", "JOIN prices"]))
+        relation = draw(st.sampled_from(["JOIN names", "LEFT JOIN names", "RIGHT JOIN names", "JOIN prices"]))
         text += f" {relation} AS n ON n.{draw(st.sampled_from(['a', 's']))} = x0.{draw(st.sampled_from(['a']))}"
         text = text.replace("n.s = x0.a", "n.s = x0.s")
     return text, count
@@ -77,6 +78,8 @@ def keyed(draw: st.DrawFn) -> str:
             f"{no}EXISTS (SELECT * FROM {inner} WHERE y.a = x0.a)",
             f"{no}EXISTS (SELECT * FROM {inner} WHERE y.a = x0.a AND y.b < x0.b)",
             f"x0.a IN (SELECT y.a FROM {inner})",
+            f"x0.a NOT IN (SELECT y.a FROM {inner})",
+            f"{no}EXISTS (SELECT * FROM {inner} WHERE y.b = x0.b)",
             f"x0.b {no}IN (SELECT y.b FROM {inner} WHERE x0.a = y.a)",
             f"x0.b {no}IN (SELECT b FROM names)",
         ]
@@ -88,12 +91,13 @@ def keyed(draw: st.DrawFn) -> str:
         case "hidden":
             text = f"SELECT {last}.b AS c0, x0.s AS c1 FROM {items}{where}"
         case "distinct":
-            text = f"SELECT DISTINCT x0.a AS c0, x0.s AS c1 FROM {items}{where}"
+            first = draw(st.sampled_from(["x0.a", "x0.a", "x0.b"]))  # without the key: mostly refused
+            text = f"SELECT DISTINCT {first} AS c0, x0.s AS c1 FROM {items}{where}"
         case _:
             call = draw(st.sampled_from(["COUNT(*)", f"SUM({last}.b)", "MIN(x0.b)", f"COUNT(DISTINCT {last}.s)"]))
-            group = draw(st.sampled_from(["x0.a", "x0.s, x0.a"]))
+            group = draw(st.sampled_from(["x0.a", "x0.s, x0.a", "x0.s"]))
             having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"]))
-            shown = "" if shape == "hidden group" else "x0.a AS g, "
+            shown = "" if shape == "hidden group" else f"{group[:4]} AS g, "
             text = f"SELECT {shown}{call} AS c0 FROM {items}{where} GROUP BY {group}{having}"
     return draw(operated(text, slide))
 

@@ -15,7 +15,8 @@ from tests.shards.harness import play
 from tests.shards.random_keyed import busy, keyed
 
 STRATEGIES = st.sampled_from(["upa", "nt", "direct"])
-CASES = [(flows, 0.25), (with_relations, 0.25), (windowed_output, 0.1), (keyed, 0.6)]
+SHARDS = st.sampled_from([1, 2, 3, 5])
+CASES = [(flows, 0.15), (with_relations, 0.25), (windowed_output, 0.1), (keyed, 0.3)]
 """Random queries, and which share of them must have a key at least."""
 
 
@@ -24,9 +25,9 @@ def test_shards_answer_as_one_place(kind: Callable[[], st.SearchStrategy[str]], 
     seen: Counter[str] = Counter()
 
     @settings(max_examples=4 * settings().max_examples)  # those that are refused cost little
-    @given(data=st.data(), scenario=st.one_of(busy(), scenarios()), strategy=STRATEGIES)
-    def run(data: st.DataObject, scenario: Scenario, strategy: str) -> None:
-        found = play(data.draw(kind(), label="query"), scenario, strategy)
+    @given(data=st.data(), scenario=st.one_of(busy(), busy(), scenarios()), strategy=STRATEGIES, shards=SHARDS)
+    def run(data: st.DataObject, scenario: Scenario, strategy: str, shards: int) -> None:
+        found = play(data.draw(kind(), label="query"), scenario, strategy, shards)
         event(found if isinstance(found, str) else "none" if found is None else "keyed")
         if found is not None:
             seen["queries"] += 1
@@ -43,4 +44,4 @@ def test_shards_answer_as_one_place(kind: Callable[[], st.SearchStrategy[str]], 
 def test_order_and_slides_by_rows_stay_in_one_place(
     kind: Callable[[], st.SearchStrategy[str]], data: st.DataObject, scenario: Scenario
 ) -> None:
-    assert not isinstance(play(data.draw(kind(), label="query"), scenario, "upa"), int)
+    assert not isinstance(play(data.draw(kind(), label="query"), scenario, "upa", 2), int)

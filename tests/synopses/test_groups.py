@@ -33,6 +33,8 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.large_string(): st.text(max_size=2),
     pa.binary(): st.binary(max_size=2),
     pa.decimal128(30, 2): st.decimals(-100, 100, places=2),
+    pa.decimal256(60, 0): st.integers(-(10**59), 10**59).map(Decimal),
+    pa.binary(3): st.binary(min_size=3, max_size=3),
     pa.dictionary(pa.int32(), pa.string()): st.sampled_from(["a", "b", "c"]),
 }
 

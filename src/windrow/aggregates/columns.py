@@ -98,8 +98,15 @@ def from_ints(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] |
         return pa.array(values.astype(np.bool_), mask=null)
     width = kind.bit_width // 8
     storage = np.dtype(f"{'u' if pa.types.is_unsigned_integer(kind) else 'i'}{width}")
+    if null is None:
+        return from_words(values.astype(storage, copy=False), kind)
     made = pa.array(values.astype(storage, copy=False), mask=null)
     return made if made.type == kind else made.view(kind)
+
+
+def from_words(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """An array without NULLs around the memory of values that are stored as Arrow stores them."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def from_unscaled(

@@ -36,6 +36,8 @@ class Component(ABC):
     dtypes: ClassVar[tuple[Any, ...]] = (np.int64,)
     kind: ClassVar[Kind] = Kind.DISTRIBUTIVE
     duplicate_insensitive: ClassVar[bool] = False
+    told: ClassVar[str] = "this aggregate"
+    """What users call it, where it is refused."""
 
     @property
     def identity(self) -> Ints:

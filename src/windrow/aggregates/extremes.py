@@ -35,6 +35,7 @@ class Min(Extreme):
     """The smallest value; of nothing, the greatest int64."""
 
     name = "min"
+    told = "a minimum"
     op = combine.MIN
 
     @property
@@ -52,6 +53,7 @@ class Max(Extreme):
     """The greatest value; of nothing, the smallest int64."""
 
     name = "max"
+    told = "a maximum"
     op = combine.MAX
 
     @property

@@ -22,6 +22,7 @@ class Moments(Component):
     """(n, mean, M2): stable where the sum of squares is not, and therefore not subtractable."""
 
     name = "moments"
+    told = "a variance, which would keep the rounding errors of all that has left"
     op = combine.MOMENTS
     dtypes = (np.float64, np.float64, np.float64)
     kind = Kind.ALGEBRAIC

@@ -59,6 +59,7 @@ class SumFloats(Component):
     """
 
     name = "sum_floats"
+    told = "a sum of DOUBLE or FLOAT, which would keep the rounding errors of all that has left"
     op = combine.ADD_FLOATS
     dtypes = (np.float64, np.float64)
 

@@ -13,23 +13,26 @@ from windrow.expressions.program import Failure, Program, Value
 
 
 class Context:
-    """The columns of one batch and every value computed from them so far."""
+    """The columns of one batch, which are looked up when needed, and every value computed from them so far."""
 
     def __init__(self, columns: Mapping[str, Datum], length: int) -> None:
         self._columns = columns
         self._length = length
         self._values: dict[Program, Value] = {}
+        self._casts: dict[Program, Datum] = {}
 
     @classmethod
     def of(cls, batch: Datum) -> Context:
         """The context of a RecordBatch or Table."""
-        return cls(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
+        return cls(batch, batch.num_rows)  # batch[name] is a column
 
     def value(self, program: Program, rows: Mask | None = None) -> Datum:
         """The value as an array of the program's type; raises QueryError if a row has none.
 
         With `rows` (True = needed) only those rows may raise: the others are NULL where they failed.
         """
+        if program.column is not None:
+            return self._read(program, program.column)
         value = self._evaluated(program)
         for failure in value.failures:
             hit = np.broadcast_to(failure.rows, (self._length,))
@@ -62,14 +65,28 @@ class Context:
     def _leaf(self, program: Program) -> Value | None:
         if program.constant is not None:
             return Value(program.constant)
-        if program.column is None:
-            return None
-        column = self._columns.get(program.column)
-        if column is None:
-            raise QueryError(f"the batch has no column {program.column}; it has {', '.join(self._columns)}")
-        array = normalise(column)
+        return None if program.column is None else Value(self._read(program, program.column))
+
+    def _read(self, program: Program, name: str) -> Datum:
+        if program in self._casts:
+            return self._casts[program]
+        try:
+            array = whole(self._columns[name])
+        except KeyError:
+            array = whole(self._last(name))
+        if array.type == program.type:
+            return array
+        array = normalise(array)
         # A column that is declared wider than it arrives, for instance BIGINT fed with int32.
-        return Value(array if array.type == program.type else array.cast(program.type))
+        self._casts[program] = array if array.type == program.type else array.cast(program.type)
+        return self._casts[program]
+
+    def _last(self, name: str) -> Datum:
+        """Of several columns with one name (GROUP BY a, a) the last one."""
+        known: list[str] = list(getattr(self._columns, "column_names", self._columns))
+        if name not in known:
+            raise QueryError(f"the batch has no column {name}; it has {', '.join(known)}")
+        return self._columns.column(len(known) - 1 - known[::-1].index(name))  # type: ignore[attr-defined]
 
 
 def evaluate(program: Program, arguments: Sequence[Value]) -> Value:

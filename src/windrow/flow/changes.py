@@ -11,13 +11,15 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from windrow.flow.net import Net, Part, netted
+from windrow.flow.net import Net, Part, dictionary, netted
 from windrow.kernels.jit import Ints
 from windrow.state.buffer import Buffer
 from windrow.state.calendar import Calendar
 from windrow.state.rows import NEVER, Delta, Epoch
 
 _TIME, _SIGN = "__ts", "__sign"
+FEW = 4096
+"""So many codes of rows are kept for the next epoch."""
 
 
 class Changes:
@@ -28,6 +30,8 @@ class Changes:
         self._ends: Buffer = Calendar(schema, 0)
         self._revived: Buffer = Calendar(schema, 0)
         self._unseen: list[Part] = []
+        self._known = dictionary(schema)
+        """Codes of rows and instants, to find equal ones; those of earlier epochs are of no use, but do no harm."""
 
     def __len__(self) -> int:
         return len(self._ends) + len(self._revived) + sum(len(times) for _, times, _ in self._unseen)
@@ -54,7 +58,9 @@ class Changes:
         parts = [part for part in parts if len(part[1])]
         if due is not None:
             parts = self._seen(parts, due)
-        return netted(parts, self.schema)
+        if len(self._known) > FEW:
+            self._known = dictionary(self.schema)
+        return netted(parts, self.schema, self._known)
 
     def _seen(self, parts: list[Part], due: Ints) -> list[Part]:
         """What is seen at these due times; a relation may end an epoch between two, and the rest waits."""

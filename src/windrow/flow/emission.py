@@ -18,11 +18,11 @@ from windrow.flow.bags import beyond
 from windrow.flow.changes import Changes
 from windrow.flow.graph import Edge
 from windrow.flow.net import CHANGE, Net
-from windrow.flow.pending import Pending
 from windrow.flow.view import View
 from windrow.kernels.jit import Ints
 from windrow.operators.ordering import SortKey, choose
 from windrow.state.choice import Strategy
+from windrow.state.pending import Pending
 from windrow.state.rows import Delta, Epoch, empty_batch, one_batch
 from windrow.synopses.groups import Groups
 

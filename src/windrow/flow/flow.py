@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from windrow.errors import UnsupportedError
 from windrow.expressions import Compiler
-from windrow.flow.compile import FlowCompiler, Input
+from windrow.flow.compile import FlowCompiler
 from windrow.flow.emission import Emission, Ordering, Stamped
 from windrow.flow.graph import Edge, Graph
+from windrow.flow.inputs import Input
 from windrow.flow.kinds import kind_of
 from windrow.flow.leaves import BEGINNING, Leaf, RangeLeaf, RelationLeaf
 from windrow.flow.needed import needed_columns
@@ -143,7 +144,8 @@ class Flow:
     def see(self, stream: str, oldest: int) -> None:
         """Tuples of a stream have come, of which only those that are wanted are handed over."""
         if stream.lower() in self.streams and oldest > self.since:
-            self._see(oldest)
+            if any(_is(one, stream) for one in self.inputs):  # what a subquery reads begins the subquery
+                self._see(oldest)
             for inner, _ in self._inner:
                 inner.see(stream, oldest)
 
@@ -165,6 +167,8 @@ class Flow:
 
     def update(self, relation: str, came: pa.RecordBatch | None, gone: pa.RecordBatch | None, time: int | None) -> None:
         """Rows of a relation come and go at `time`; None: they were there from the beginning."""
+        if time is not None and time <= self.since:
+            time = None  # the query begins after it
         for source, leaf in self.relations:
             if source.relation is None or source.relation.name.lower() != relation.lower():
                 continue
@@ -197,6 +201,8 @@ class Flow:
         if not times:
             return []
         last = max(times)
+        if self.query.rows_slide is not None and last <= self.upto:
+            last = self.upto + 1  # a heartbeat was faster, and that instant is answered already
         for leaf in self._rows_leaves:
             leaf.finish(last)
         upto = last if self.query.slide is None else first_due(last, self.query.slide)

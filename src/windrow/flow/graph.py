@@ -47,7 +47,11 @@ class Graph:
         """What happens on every edge in this epoch."""
         deltas: list[Delta] = []
         for operator, inputs in zip(self.operators, self._inputs, strict=True):
-            deltas.append(operator.step([deltas[place] for place in inputs], epoch))
+            given = [deltas[place] for place in inputs]
+            if operator.stateless and not any(map(len, given)):
+                deltas.append(Delta(operator.nothing, operator.nothing))
+            else:
+                deltas.append(operator.step(given, epoch))
         return deltas
 
     @property

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.flow.bags import beyond
-from windrow.flow.pending import Pending
 from windrow.kernels.jit import Ints
 from windrow.operators.operator import Operator
 from windrow.state.buffer import rows_of
 from windrow.state.fifo import Fifo
+from windrow.state.pending import Pending
 from windrow.state.rows import NEVER, Delta, Epoch, Rows, one_batch
 from windrow.synopses.groups import Groups
 from windrow.windows.spec import NowWindow, RangeWindow
@@ -81,7 +81,7 @@ class RangeLeaf(Leaf):
         if self._slide is not None and self._length is not None:
             rows = rows.filter(begins < ends)
         if self._held is None:
-            return Delta.of(rows)
+            return Delta(rows, self.nothing)
         open_ = rows.exp > epoch.upto
         self._held.insert(rows.filter(open_))
         gone = self._held.rows(self._held.expire(epoch.upto))

@@ -33,7 +33,7 @@ def resolve(expression: exp.Expr, names: Sequence[str], computed: Mapping[str, s
             column.meta.update(node.meta)
             return column
         if isinstance(node, (exp.Query, exp.Exists)) or (isinstance(node, exp.In) and node.args.get("query")):
-            raise unsupported(node, "a subquery can stand in FROM, or in WHERE as [NOT] EXISTS or [NOT] IN; not here")
+            raise unsupported(node, _misplaced(node))
         for key, value in list(node.args.items()):
             if isinstance(value, exp.Expr):
                 node.set(key, replaced(value))
@@ -42,6 +42,19 @@ def resolve(expression: exp.Expr, names: Sequence[str], computed: Mapping[str, s
         return node
 
     return replaced(expression.copy())
+
+
+def _misplaced(subquery: exp.Expr) -> str:
+    """Where a subquery can stand, and how to write what was meant."""
+    allowed = "a subquery can stand in FROM, or in WHERE as [NOT] EXISTS or [NOT] IN"
+    either = subquery.find_ancestor(exp.Or) is not None
+    if not either and subquery.find_ancestor(exp.And) is None:
+        return f"{allowed}; not here"
+    where = "under OR" if either else "under the NOT of an AND, which is an OR"
+    return (
+        f"{allowed}, beside other conditions with AND; not {where}. Write one SELECT for each side of the OR and put "
+        "them together with UNION, or with UNION ALL if no row satisfies both"
+    )
 
 
 def column_of(name: str, arrow: pa.DataType) -> exp.Expr:

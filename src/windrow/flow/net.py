@@ -1,6 +1,6 @@
 """What is left of rows that come and go when equal ones cancel at each instant.
 
-Cost: O(n log n) for n rows, and one hash of each.
+Cost: one hash of each row, and a sort by time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from windrow.state.rows import empty_batch, one_batch
 from windrow.synopses.groups import Groups
 
 CHANGE = "_change"
+SIGNS = pa.array(["-", "+"])
+FEW = 4096
+"""So many changes are worth a look at their times."""
 Part: TypeAlias = tuple[pa.RecordBatch, Ints, int]
 """Rows, when they come or go, and which of both (1 or -1)."""
 
@@ -40,31 +43,45 @@ class Net:
 
     def signed(self, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
         """Copy by copy behind a column `_change`, and when; what goes stands before what comes at the same instant."""
-        gone, went = self.side(-1)
-        new, came = self.side(1)
-        times = np.concatenate([went, came])
-        signs = np.concatenate([np.zeros(len(went), np.int8), np.ones(len(came), np.int8)])
-        order = np.lexsort((signs, times))
-        batch = one_batch([gone, new], self.batch.schema).take(pa.array(order))
-        words = pa.array(["-", "+"]).take(pa.array(signs[order]))
-        return pa.RecordBatch.from_arrays([words, *batch.columns], schema=schema), times[order]
+        comes = (self.copies > 0).astype(np.int8)
+        order = np.lexsort((comes, self.times))
+        places = np.repeat(order, np.abs(self.copies[order]))
+        batch = self.batch.take(pa.array(places))
+        words = SIGNS.take(pa.array(comes[places]))
+        return pa.RecordBatch.from_arrays([words, *batch.columns], schema=schema), self.times[places]
 
 
-def netted(parts: Sequence[Part], schema: pa.Schema) -> Net:
-    """The net changes; rows of one part do not cancel each other."""
+def netted(parts: Sequence[Part], schema: pa.Schema, known: Groups | None = None) -> Net:
+    """The net changes; rows of one part do not cancel each other.
+
+    `known` is a `dictionary` that may be used again: what is in it does no harm.
+    """
     if not parts:
         return Net(empty_batch(schema), np.empty(0, np.int64), np.empty(0, np.int64))
     batch = parts[0][0] if len(parts) == 1 else one_batch([part for part, _, _ in parts], schema)
     times = np.concatenate([when for _, when, _ in parts])
     copies = np.concatenate([np.full(len(when), sign, np.int64) for _, when, sign in parts])
-    if len(parts) == 1:
+    if len({sign for _, _, sign in parts}) == 1 or (len(times) < FEW and not _meet(parts)):
         order = np.argsort(times, kind="stable")
         return Net(batch.take(pa.array(order)), times[order], copies[order])
-    codes = Groups([one.type for one in schema]).encode(batch.columns)
-    order = np.lexsort((codes, times))
-    times, codes = times[order], codes[order]
-    first = np.flatnonzero(np.append(True, (times[1:] != times[:-1]) | (codes[1:] != codes[:-1])))
-    total = np.add.reduceat(copies[order], first)
-    left = total != 0
-    chosen = first[left]
-    return Net(batch.take(pa.array(order[chosen])), times[chosen], total[left])
+    codes = (dictionary(schema) if known is None else known).encode([*batch.columns, pa.array(times)])
+    total = np.bincount(codes, copies).astype(np.int64)
+    first = np.empty(len(total), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    # In the order of the batch, and then of time: codes of earlier epochs must not decide it.
+    places = np.sort(first[np.flatnonzero(total)], kind="stable")
+    places = places[np.argsort(times[places], kind="stable")]
+    return Net(batch.take(pa.array(places)), times[places], total[codes[places]])
+
+
+def dictionary(schema: pa.Schema) -> Groups:
+    """Codes of rows and instants."""
+    return Groups([*(one.type for one in schema), pa.int64()])
+
+
+def _meet(parts: Sequence[Part]) -> bool:
+    """Whether rows come and go at one instant: only then something may cancel out."""
+    came, gone = ([when for _, when, sign in parts if sign == side] for side in (1, -1))
+    times = np.sort(np.concatenate(came))
+    ends = np.concatenate(gone)
+    return bool((np.searchsorted(times, ends, side="left") < np.searchsorted(times, ends, side="right")).any())

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.flow.leaves import Leaf
-from windrow.flow.pending import Pending
 from windrow.kernels.jit import Codes, Ints
 from windrow.kernels.rows_window import NONE, arrive, grown, relink, renumber
 from windrow.numbering.order import rows_order
+from windrow.state.pending import Pending
 from windrow.state.rows import NEVER, Delta, Epoch, Rows, empty_batch, one_batch
 from windrow.synopses.groups import Groups
 from windrow.windows.spec import RowsWindow
@@ -65,18 +65,29 @@ class RowsLeaf(Leaf):
         if self._window.slide is None:
             return np.empty(0, np.int64)
         waiting = np.sort(self._pending.instants(upto))
-        return np.unique(self._effective(np.concatenate([self._rest[1], waiting])))
+        return np.unique(self._effective(np.concatenate([self._rest[1], waiting]), upto))
+
+    def waiting(self, stamp: str, *, inside: bool) -> Ints:
+        """When the tuples came that are not in the window yet (OFFSET, SLIDE), and perhaps those `inside`.
+
+        The column `stamp` has it.
+        """
+        slots = np.flatnonzero((self._ends if inside else self._begins)[: self._size] == NEVER)
+        if not len(slots):
+            return self._rest[1]
+        stamps: Ints = self._take(slots).column(stamp).to_numpy(zero_copy_only=False)
+        return np.concatenate([stamps, self._rest[1]])
 
     def release(self, epoch: Epoch) -> Delta:
         batch, ts = self._pending.release(epoch.upto, self._order)
         rest, waiting = self._rest
         if len(waiting):
             batch, ts = one_batch([rest, batch], self.schema), np.concatenate([waiting, ts])
-        times = self._effective(ts)
+        times = self._effective(ts, epoch.upto)
         done = len(times)
         self._rest = batch.slice(done), ts[done:]
         if not done:
-            return Delta.none(self.schema)
+            return Delta(self.nothing, self.nothing)
         entered, left = self._arrive(batch.slice(0, done), times)
         fresh = np.zeros(self._size, np.bool_)
         fresh[entered] = True
@@ -91,16 +102,17 @@ class RowsLeaf(Leaf):
         return Delta(came, cut)
 
     def _order(self, batch: pa.RecordBatch, ts: Ints) -> Ints:
-        return rows_order(self._sequence, pa.Table.from_batches([batch]), ts)
+        return rows_order(self._sequence, batch, ts)
 
-    def _effective(self, ts: Ints) -> Ints:
-        """The instants at which the first of these rows arrive, as far as their slide is full."""
+    def _effective(self, ts: Ints, upto: int) -> Ints:
+        """The instants at which the first of these rows arrive, as far as their slide is full by then."""
         slide = self._window.slide
         if slide is None:
             return ts
         full = len(ts) // slide * slide
         times = np.repeat(ts[slide - 1 : full : slide], slide)
-        if self._last_instant is not None and full < len(ts):  # the end of the input: the rest moves the window too
+        ended = self._last_instant is not None and self._last_instant <= upto
+        if ended and full < len(ts):  # the end of the input: the rest moves the window too
             times = np.append(times, np.full(len(ts) - full, self._last_instant))
         return times
 

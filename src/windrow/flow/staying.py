@@ -44,7 +44,7 @@ class Staying(Operator):
         if self._slide is not None:
             ends = rounded_up(ends, self._slide)
         rows = Rows(pa.RecordBatch.from_arrays(batch.columns[:-1], schema=self.schema), begins, ends)
-        return Delta.of(rows.filter(begins < ends))
+        return Delta(rows.filter(begins < ends), self.nothing)
 
     def _with_end(self, rows: Rows) -> Rows:
         end = np.full(len(rows), NEVER)

@@ -27,6 +27,9 @@ def kernel(function: Function) -> Function:
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A contiguous read-only view: Arrow's buffers are read-only, and Numba compiles anew for writable input."""
+    flags = array.flags
+    if not flags.writeable and flags.c_contiguous:
+        return array
     view: NDArray[Any] = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -35,10 +35,7 @@ def arrive(
     for i in range(codes.size):
         key = codes[i]
         slot = first_slot + i
-        following[slot] = NONE
-        if last[key] != NONE:
-            following[last[key]] = slot
-        last[key] = slot
+        _chain(key, slot, last, following)
         if entering[key] == NONE:
             entering[key] = slot
         if leaving[key] == NONE:
@@ -60,6 +57,15 @@ def arrive(
 
 
 @kernel
+def _chain(key: int, slot: int, last: Ints, following: Ints) -> None:
+    """The row at `slot` comes behind the last one of its key."""
+    following[slot] = NONE
+    if last[key] != NONE:
+        following[last[key]] = slot
+    last[key] = slot
+
+
+@kernel
 def renumber(pointers: Ints, mapping: Ints) -> None:
     """Slots after a compaction."""
     for i in range(pointers.size):
@@ -72,10 +78,7 @@ def relink(codes: Codes, begins: Ints, never: int, last: Ints, entering: Ints, l
     """Chains and fingers from the rows that have not left, which are in the order of arrival."""
     for slot in range(codes.size):
         key = codes[slot]
-        following[slot] = NONE
-        if last[key] != NONE:
-            following[last[key]] = slot
-        last[key] = slot
+        _chain(key, slot, last, following)
         if leaving[key] == NONE:
             leaving[key] = slot
         if entering[key] == NONE and begins[slot] == never:

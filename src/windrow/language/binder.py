@@ -14,7 +14,7 @@ from windrow.language.catalog import RESERVED_COLUMNS, Catalog, Column, Relation
 from windrow.language.hints import take_hint
 from windrow.language.output_windows import without_output_windows
 from windrow.language.parse import normalise, parse_one
-from windrow.language.positions import error
+from windrow.language.positions import error, position
 from windrow.language.restrictions import check_operator, check_windows, is_append_only
 from windrow.language.scope import OUTER, Scope
 from windrow.language.stack import deep_stack
@@ -250,7 +250,8 @@ class _Binder:
             table.replace(windowed)
             windowed.set("this", table)
             return self._windowed_stream(windowed, table, scope)
-        self._add_source(table, Source(len(self._sources), alias, found.columns, relation=found))
+        place = position(table)
+        self._add_source(table, Source(len(self._sources), alias, found.columns, relation=found, place=place))
         scope.add(alias, found.columns, table)
         return alias
 

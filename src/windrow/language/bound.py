@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from windrow.language.catalog import Column, Relation, Stream
 from windrow.language.hints import Hint
+from windrow.language.positions import Position
 from windrow.windows.spec import Window
 
 SOURCE_ID = "source"
@@ -25,6 +26,8 @@ class Source:
     relation: Relation | None = None
     subquery: BoundQuery | None = None
     window: Window | None = None
+    place: Position | tuple[None, None] = field(default=(None, None), compare=False)
+    """Line and column in the text."""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class Stream:
         """The column of that name, whatever its case."""
         return next(column for column in self.columns if column.name.lower() == name.lower())
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema that pushed tables are held to."""
         return pa.schema([(column.name, types.to_arrow(column.type)) for column in self.columns])

@@ -92,7 +92,7 @@ class DropObject(exp.Expression):
 
 
 class ShowObjects(exp.Expression):
-    """`SHOW STREAMS | RELATIONS | QUERIES`."""
+    """`SHOW STREAMS | RELATIONS | QUERIES | SHARING`."""
 
     arg_types: ClassVar[ArgTypes] = {"kind": True}
 

@@ -23,7 +23,7 @@ _NO_UNITS = (
 )
 _QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN)
 _INSIDE_WINDOWS = frozenset({"INTERNAL", "SLIDE", "OFFSET", "RANGE", "ROWS"})
-_SHOWN = {"STREAMS": "STREAMS", "RELATIONS": "RELATIONS", "QUERIES": "QUERIES"}
+_SHOWN = frozenset({"STREAMS", "RELATIONS", "QUERIES", "SHARING"})
 
 
 class CQLParser(StrictParser):
@@ -58,7 +58,7 @@ class CQLParser(StrictParser):
         if word == "SHOW":
             self._advance()
             if self._word() not in _SHOWN:
-                self.raise_error("Expected SHOW STREAMS, SHOW RELATIONS or SHOW QUERIES")
+                self.raise_error("Expected SHOW STREAMS, SHOW RELATIONS, SHOW QUERIES or SHOW SHARING")
             self._advance()
             return self.expression(nodes.ShowObjects(kind=self._prev.text.upper()))
         if word == "EXPLAIN":

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from windrow.errors import BindError, CatalogError
+from windrow.errors import BindError, CatalogError, SyntaxError
 from windrow.language import types
 from windrow.language.arguments import expect_text
 from windrow.language.functions import FUNCTIONS
@@ -70,7 +70,11 @@ def user_function(name: str, implementation: type, returns: str, takes: str) -> 
         raise CatalogError(f"the name of an aggregate must be a word of letters, digits and _, found {name!r}")
     if not isinstance(implementation, type):
         raise CatalogError(f"aggregate {name}: expected a class, found {implementation!r}; give the class itself")
-    if name.lower() in FUNCTIONS or not isinstance(_parsed(name), exp.Anonymous):
+    try:
+        known = name.lower() in FUNCTIONS or not isinstance(_parsed(name), exp.Anonymous)
+    except SyntaxError:
+        raise CatalogError(f"{name} is a word of the language and cannot name an aggregate; choose another") from None
+    if known:
         raise CatalogError(f"the name {name} is taken by a function of the language; choose another")
     if takes not in TAKES:
         raise CatalogError(f"aggregate {name}: takes must be one of {', '.join(map(repr, TAKES))}, found {takes!r}")

@@ -16,14 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.input import timestamps
 from windrow.kernels.jit import Ints
 from windrow.language import types
 from windrow.language.catalog import Stream
 from windrow.numbering.last_rows import LastRows
+from windrow.numbering.order import rows_order
 from windrow.numbering.row_log import RowLog
-from windrow.numbering.waiting import Waiting
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.slice import BEGINNING, Slice
+from windrow.state.pending import Pending
 from windrow.synopses.snapshot import pack, unpack
 
 ShareKey: TypeAlias = tuple[str, str, tuple[str, ...]]
@@ -52,7 +54,7 @@ class Numbering:
     def __init__(self, stream: Stream, begin: int = BEGINNING) -> None:
         self.stream = stream
         self.begin = begin
-        self.waiting = Waiting(stream)
+        self.waiting = Pending(stream.schema)
         self.log = RowLog()
         self.slices: dict[ShareKey, Slice] = {}
         self.partitions: dict[tuple[str, ...], LastRows] = {}
@@ -100,11 +102,19 @@ class Numbering:
         if self.begin != BEGINNING:
             ticks = table.column(self.stream.time).cast(pa.int64())
             table = table.filter(pc.greater(ticks, self.begin))
-        self.waiting.add(table)
+        self._wait(table)
+
+    def _wait(self, table: pa.Table) -> None:
+        for batch in table.cast(self.stream.schema).combine_chunks().to_batches():
+            self.waiting.add(batch, timestamps(self.stream, pa.Table.from_batches([batch])))
+
+    def _order(self, batch: pa.RecordBatch, ts: Ints) -> Ints:
+        return rows_order(self.stream.sequence, batch, ts)
 
     def release(self, watermark: int | None, plans: list[PeriodicAggregate]) -> Released:
         """Number the tuples up to the watermark (None: all), and keep of them what the plans may look at again."""
-        table, ts = self.waiting.release(watermark)
+        batch, ts = self.waiting.release(watermark, self._order)
+        table = pa.Table.from_batches([batch])
         released = Released(table, ts, self.count)
         if len(ts):
             self.newest_ts = int(ts[-1])
@@ -138,7 +148,7 @@ class Numbering:
             "begin": self.begin,
             "count": self.count,
             "newest_ts": self.newest_ts,
-            "waiting": blob(_ipc(self.waiting.table())),
+            "waiting": blob(_ipc(self.waiting.table().select(self.stream.schema.names))),
             "log": [blob(_ipc(table)) for table in _alike(self.log.tables())],
             "partitions": partitions,
         }
@@ -146,7 +156,7 @@ class Numbering:
     def restore(self, meta: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
         """Become what `snapshot` wrote, in a fresh numbering of the same stream and PARTITION BYs."""
         self.begin, self.newest_ts = meta["begin"], meta["newest_ts"]
-        self.waiting.add(_table(blobs[meta["waiting"]]).cast(self.stream.schema))
+        self._wait(_table(blobs[meta["waiting"]]))
         tables = [_table(blobs[name]) for name in meta["log"]]
         self.log = RowLog(meta["count"] - sum(table.num_rows for table in tables))
         for table in tables:

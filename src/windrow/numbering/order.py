@@ -14,7 +14,7 @@ from windrow.kernels.ties import sort_runs
 from windrow.operators.ordering import SortKey, codes_of
 
 
-def rows_order(sequence: str | None, table: pa.Table, ts: Ints) -> Ints:
+def rows_order(sequence: str | None, table: pa.Table | pa.RecordBatch, ts: Ints) -> Ints:
     """The places of the rows in ROWS order: O(n log n), and a column is compared only where all before it tie."""
     placed: Ints = np.argsort(ts, kind="stable")
     names = [*([sequence] if sequence is not None else []), *table.schema.names]
@@ -44,11 +44,11 @@ def _tied(run: Ints) -> NDArray[np.bool_]:
     return result[: len(run)]
 
 
-def _codes(column: pa.ChunkedArray, rows: Ints, *, nulls: bool) -> Ints | None:
+def _codes(column: pa.ChunkedArray | pa.Array, rows: Ints, *, nulls: bool) -> Ints | None:
     """Numbers in the order of the values of these rows; or where their NULLs go, None if there are none."""
     if nulls and not column.null_count:
         return None
-    values = column.take(pa.array(rows)).combine_chunks()
+    values = column.take(pa.array(rows))
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks)
     return np.array(codes_of(SortKey(values.is_null() if nulls else values)))

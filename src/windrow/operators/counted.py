@@ -62,7 +62,6 @@ class Counted(Operator):
         self._table = RowTable(schema, (0, 0, -1, -1))
         self._ends = Schedule()
         self._live = 0
-        self._nothing = Rows.none(schema)
 
     def step(self, inputs: Sequence[Delta], epoch: Epoch) -> Delta:
         """The net changes of each instant of the epoch."""
@@ -80,7 +79,7 @@ class Counted(Operator):
                     count = kernels.note_events(found, ts, exp, weight, epoch.upto, codes, times, weights, count)
                     self._ends.add(exp, found, -weight)
         if not count + len(due_times):
-            return Delta(self._nothing, self._nothing)
+            return Delta(self.nothing, self.nothing)
         result = self._sweep(
             np.concatenate([codes[:count], due_codes]),
             np.concatenate([times[:count], due_times]),
@@ -118,7 +117,7 @@ class Counted(Operator):
         )
 
     def _rows(self, codes: Ints, ts: Ints, exp: Ints) -> Rows:
-        return Rows(self._table.rows(codes), ts, exp) if len(codes) else self._nothing
+        return Rows(self._table.rows(codes), ts, exp) if len(codes) else self.nothing
 
     def _live_codes(self) -> Ints:
         words = self._table.words[: len(self._table)]

@@ -38,7 +38,6 @@ class Distinct(Operator):
         # Has exactly one entry for each row in the output, unless it ends never.
         self._ends = Schedule()
         self._endless = self._duplicates = 0
-        self._nothing = Rows.none(schema)
 
     def step(self, inputs: Sequence[Delta], epoch: Epoch) -> Delta:
         """Rows that come where there is none like them, and duplicates that take over."""
@@ -53,10 +52,11 @@ class Distinct(Operator):
         _, ended, _ = self._ends.due(epoch.upto)
         room = len(codes) + len(ended)
         if not room:
-            return Delta(self._nothing, self._nothing)
+            return Delta(self.nothing, self.nothing)
         codes_out, ts_out, exp_out = (np.empty(room, np.int64) for _ in range(3))
         ts = came.ts
-        order = np.argsort(ts, kind="stable") if (ts[1:] < ts[:-1]).any() else _IN_ORDER
+        sorted_ = len(ts) < 2 or not (ts[1:] < ts[:-1]).any()
+        order = _IN_ORDER if sorted_ else np.argsort(ts, kind="stable")
         count, duplicates = distinct(
             codes,
             frozen(ts),
@@ -73,9 +73,9 @@ class Distinct(Operator):
         self._duplicates += duplicates
         self._endless += int(np.count_nonzero(out_exp == NEVER))
         self._ends.add(out_exp, out_codes)
-        result = Rows(self._table.rows(out_codes), out_ts, out_exp) if count else self._nothing
+        result = Rows(self._table.rows(out_codes), out_ts, out_exp) if count else self.nothing
         self._forget()
-        return Delta(result, self._nothing)
+        return Delta(result, self.nothing)
 
     @property
     def _live(self) -> int:

@@ -6,8 +6,11 @@ on the aggregate:
 
     counts, exact integer sums     running totals                O(1) per event
     sums of doubles                exact fixed-point totals      O(1) per event
+    variances                      exact sums and squares        O(1) per event
+    COUNT, SUM, AVG (DISTINCT)     copies of each value          O(1) per event
     MIN, MAX                       a heap of rows per group      O(log n) per event
-    all others                     the rows of each group        O(rows of the group) per change
+    quantiles, MODE, TOP_K,
+    sketches, those of the user    the rows of each group        O(rows of the group) per change
 
 Rows with a known end are held until then. Rows whose end nobody knows are held only for heaps and contents: totals take
 what a negative tuple says. Space: held rows and live groups; groups without rows are forgotten, amortised.
@@ -26,6 +29,7 @@ from windrow.aggregates import Aggregate
 from windrow.aggregates.component import Subtractable
 from windrow.aggregates.count import CountRows
 from windrow.aggregates.extremes import Extreme
+from windrow.aggregates.moments import Moments
 from windrow.aggregates.sums import SumFloats
 from windrow.expressions import Context, Program
 from windrow.kernels.changes import Flags, make_cells, replace_rows
@@ -33,8 +37,10 @@ from windrow.kernels.jit import Codes, Ints
 from windrow.operators.group_contents import GroupContents
 from windrow.operators.group_events import Events, Kept, Part
 from windrow.operators.operator import Operator
+from windrow.operators.running_distinct import RunningDistinct, is_of_distinct
 from windrow.operators.running_extremes import RunningExtremes
 from windrow.operators.running_floats import RunningFloats
+from windrow.operators.running_moments import RunningMoments
 from windrow.operators.running_totals import RunningTotals
 from windrow.state.held_rows import HeldRows
 from windrow.state.lists import resized
@@ -67,7 +73,6 @@ class GroupBy(Operator):
 
     def __init__(self, keys: Sequence[Program], terms: Sequence[Term], schema: pa.Schema) -> None:
         self.schema = schema
-        self._none = Rows.none(schema)
         self._keys, self._terms = tuple(keys), tuple(terms)
         self._groups = Groups([key.type for key in keys])
         parts = dict.fromkeys([ROWS, *(part for term in terms for part in _parts(term))])
@@ -104,7 +109,7 @@ class GroupBy(Operator):
         due_times, due_slots, gone = self._held.due(epoch.upto)
         times = np.concatenate([came.ts, cut.ts, due_times])
         if not len(times) and self._begins is None:
-            return Delta(self._none, self._none)
+            return Delta(self.nothing, self.nothing)
         held = self._held
         groups = np.concatenate([came_groups, cut_groups, held.group[due_slots]])
         sign: NDArray[np.int8] = np.empty(len(times), np.int8)
@@ -190,13 +195,13 @@ class GroupBy(Operator):
         for answer, array in zip(self._answers, answers, strict=True):
             answer.mark(events.groups, array, self._standing, changed)
         made, ends, cuts = replace_rows(events.groups, events.times, alive, changed, self._standing)
-        went = self._none
+        went = self.nothing
         if len(cuts):
             groups = events.groups[cuts]
             old = [answer.get(groups) for answer in self._answers]
             went = Rows(self._batch(groups, old), events.times[cuts], np.full(len(cuts), NEVER))
         if not len(made):
-            return Delta(self._none, went)
+            return Delta(self.nothing, went)
         groups = events.groups[made]
         if len(made) < events.count:
             places = pa.array(made)
@@ -318,10 +323,15 @@ def _kept(parts: Sequence[Part], held: HeldRows, programs: Sequence[Program]) ->
     totals = [part for part in parts if isinstance(part[0], Subtractable)]
     floats = [part for part in parts if isinstance(part[0], SumFloats)]
     extremes = [part for part in parts if isinstance(part[0], Extreme)]
-    known = {*totals, *floats, *extremes}
+    moments = [part for part in parts if isinstance(part[0], Moments)]
+    of_sets = [part for part in parts if is_of_distinct(part)]
+    known = {*totals, *floats, *extremes, *moments, *of_sets}
     others = [part for part in parts if part not in known]
     kept: list[Kept] = [RunningTotals(totals)]
     kept += [RunningFloats(part) for part in floats]
+    kept += [RunningMoments(part) for part in moments]
+    for program in dict.fromkeys(program for _, program in of_sets if program is not None):
+        kept.append(RunningDistinct([part for part in of_sets if part[1] is program], program))
     kept += [RunningExtremes(part) for part in extremes]
     if others:
         kept.append(GroupContents(others, held, {program: k for k, program in enumerate(programs)}))

@@ -9,7 +9,7 @@ A row that is cut (a negative tuple) ends its combinations: they are found in th
 
 The order in which rows meet the other inputs is chosen again while the join runs (`join_watch.py`, thesis 5.3).
 
-Cost per epoch: changes × probes + combinations. Space: the rows of the windows.
+Cost per epoch: changes × probes + combinations. Space: the rows of the windows, in the columns that are read.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.kernels.jit import Codes, Ints, frozen
 from windrow.kernels.meeting import meet
 from windrow.operators.join_plan import Equality, Keys, Residual, Step, planned
 from windrow.operators.join_watch import Watch
 from windrow.operators.operator import Operator
+from windrow.operators.pieces import in_pieces
 from windrow.operators.select import holds
 from windrow.state.buffer import Buffer, rows_of
-from windrow.state.chain import TooMany
 from windrow.state.codes import forget_codes
 from windrow.state.rows import Delta, Epoch, Rows
 from windrow.synopses.groups import Groups
@@ -41,6 +40,7 @@ MOST_RESULTS = 50_000_000
 """Combinations that one epoch may make: a join without a selective predicate must not exhaust the memory."""
 AT_ONCE = 1 << 21
 """Combinations that are looked at together."""
+NO_SLOTS: Ints = np.empty(0, np.int64)
 
 
 @dataclass(eq=False)
@@ -99,21 +99,53 @@ class Join(Operator):
         strict: Sequence[bool] = (),
         adaptive: bool = True,
     ) -> None:
-        self._schemas = tuple(schemas)
+        self._inputs = tuple(schemas)
         self._residuals = tuple(residuals)
         self._null_safe = null_safe
-        count = len(self._schemas)
+        count = len(self._inputs)
         self._keys = Keys(count, equalities)
         self._strict = tuple(strict) or (True,) * count
         self.outputs = tuple(outputs) if outputs is not None else tuple(
             (number, name) for number, one in enumerate(schemas) for name in one.names
         )  # fmt: skip
-        self.schema = schema or pa.schema([self._schemas[number].field(name) for number, name in self.outputs])
+        self.schema = schema or pa.schema([self._inputs[number].field(name) for number, name in self.outputs])
         self._make = tuple(buffers)
         self._adaptive = adaptive and orders is None
         self._watch = Watch([_label(number, one) for number, one in enumerate(schemas)], self._keys)
         self._sides: list[_Side] = []
+        self._choose_columns()
         self.order(orders or self._watch.first())
+
+    def show(self, columns: Sequence[str], names: Sequence[str]) -> None:
+        """Before the first epoch: only these columns of the output are wanted, under these names."""
+        places = dict(zip(self.schema.names, self.outputs, strict=True))
+        self.outputs = tuple(places[column] for column in columns)
+        self.schema = pa.schema([
+            self._inputs[number].field(column).with_name(name)
+            for (number, column), name in zip(self.outputs, names, strict=True)
+        ])  # fmt: skip
+        self._choose_columns()
+        self.order(self.orders)
+
+    def _choose_columns(self) -> None:
+        """Which columns of each input are held: those of keys, residual predicates and the output."""
+        wanted = [{name for place, name in self.outputs if place == number} for number in range(len(self._inputs))]
+        for own, keys in zip(wanted, self._keys.of, strict=True):
+            for program in (*(one for some in keys.values() for one in some), *(r.program for r in self._residuals)):
+                own.update(program.columns())
+        self._places: list[list[int]] = []
+        for own, schema in zip(wanted, self._inputs, strict=True):
+            places = [place for place, name in enumerate(schema.names) if name in own]
+            self._places.append(places or [0])  # a row must have a column
+        self._schemas = [
+            pa.schema([schema.field(place) for place in places])
+            for schema, places in zip(self._inputs, self._places, strict=True)
+        ]
+
+    def _chosen(self, number: int, rows: Rows) -> Rows:
+        if not len(rows) or len(self._places[number]) == rows.batch.num_columns:
+            return rows
+        return rows.with_batch(rows.batch.select(self._places[number]))
 
     # ---- orders and indexes ---------------------------------------------------------------------------------------
 
@@ -157,7 +189,9 @@ class Join(Operator):
                 made += sum(len(one) for one in found)
         came: list[_Found] = []
         for number, delta in enumerate(inputs):
-            rows, context = self._matchable(number, delta.came)
+            if not len(delta.came):
+                continue
+            rows, context = self._matchable(number, self._chosen(number, delta.came))
             if len(rows):
                 slots = self._insert(number, rows, context)
                 found = self._join(number, slots, made, old=False)
@@ -178,9 +212,9 @@ class Join(Operator):
 
     def _cut(self, number: int, rows: Rows) -> Ints:
         if len(rows):
-            rows, _ = self._matchable(number, rows)
+            rows, _ = self._matchable(number, self._chosen(number, rows))
         if not len(rows):
-            return np.empty(0, np.int64)
+            return NO_SLOTS
         side = self._sides[number]
         assert side.row_index is not None and side.row_codes is not None
         codes = np.array(side.row_codes.encode(rows.batch.columns))
@@ -188,31 +222,13 @@ class Join(Operator):
 
     def _join(self, start: int, slots: Ints, made: int, *, old: bool) -> list[_Found]:
         """All combinations with these rows of input `start`, in pieces; of `old` rows those that are cut now."""
-        pieces: list[_Found] = []
-        size = max(1, len(slots))
-        begin = 0
-        while begin < len(slots):
-            chunk = slots[begin : begin + size]
-            try:
-                piece = self._combined(start, chunk, old=old)
-            except TooMany:
-                if size == 1:
-                    raise QueryError(
-                        f"one row meets more than {AT_ONCE:,} others in a join; add a more selective condition or "
-                        "shorten the windows"
-                    ) from None
-                size = max(1, size // 8)
-                continue
-            made += len(piece)
-            if made > MOST_RESULTS:
-                raise QueryError(
-                    f"the join makes more than {MOST_RESULTS:,} rows at once; add a more selective condition, shorten "
-                    "the windows, or push smaller batches"
-                )
-            if len(piece):
-                pieces.append(piece)
-            begin += len(chunk)
-        return pieces
+        return in_pieces(
+            len(slots),
+            lambda chunk: self._combined(start, slots[chunk], old=old),
+            "the join",
+            made=made,
+            most=MOST_RESULTS,
+        )
 
     def _combined(self, start: int, slots: Ints, *, old: bool) -> _Found:
         buffer = self._sides[start].buffer
@@ -296,7 +312,7 @@ class Join(Operator):
     def _rows(self, pieces: Sequence[_Found]) -> Rows:
         """The output columns of combinations; each input is read once."""
         if not pieces:
-            return Rows.none(self.schema)
+            return self.nothing
         taken: dict[int, dict[str, pa.Array]] = {}
         for number in dict.fromkeys(number for number, _ in self.outputs):
             names = list(dict.fromkeys(name for place, name in self.outputs if place == number))
@@ -310,19 +326,18 @@ class Join(Operator):
         """Without the rows that match nothing: a key is NULL, or two columns that must be equal are not."""
         context = Context.of(rows.batch)
         kept: Any = None
-        if len(rows):
-            for programs in self._keys.of[number].values() if not self._null_safe else ():
-                for program in programs:
-                    value = context.array(program)
-                    if value.null_count:
-                        valid = value.is_valid().to_numpy(zero_copy_only=False)
-                        kept = valid if kept is None else kept & valid
-            for first, *others in self._keys.same(number):
-                groups = Groups([first.type])
-                codes = np.array(groups.encode([context.array(first)]))
-                for program in others:
-                    equal = codes == groups.encode([context.array(program)])
-                    kept = equal if kept is None else kept & equal
+        for programs in self._keys.of[number].values() if not self._null_safe else ():
+            for program in programs:
+                value = context.array(program)
+                if value.null_count:
+                    valid = value.is_valid().to_numpy(zero_copy_only=False)
+                    kept = valid if kept is None else kept & valid
+        for first, *others in self._keys.same(number):
+            groups = Groups([first.type])
+            codes = np.array(groups.encode([context.array(first)]))
+            for program in others:
+                equal = codes == groups.encode([context.array(program)])
+                kept = equal if kept is None else kept & equal
         if kept is None or kept.all():
             return rows, context
         rows = rows.filter(kept)

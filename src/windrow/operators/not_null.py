@@ -15,6 +15,7 @@ class NotNull(Operator):
     """Drops rows that have a NULL in any column."""
 
     name = "not null"
+    stateless = True
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.kernels.jit import Codes, Ints
 from windrow.operators.join import AT_ONCE, MOST_RESULTS, Equality
 from windrow.operators.operator import Operator
+from windrow.operators.pieces import in_pieces
 from windrow.operators.select import holds
 from windrow.state.buffer import Buffer, rows_of
-from windrow.state.chain import TooMany
 from windrow.state.codes import few_unused, forget_codes
 from windrow.state.fifo import Fifo
 from windrow.state.rows import NEVER, Delta, Epoch, Rows, empty_batch, one_batch
@@ -34,8 +33,9 @@ BEGINNING = -(1 << 62)
 class NrrJoin(Operator):
     """Input 0 is the stream side; the relation's rows are handed in with `add` and `remove`.
 
-    `arrived` are its columns with the timestamps of tuples, without which the begin of a row counts; `waits` is how
-    long a tuple may wait until it counts.
+    `arrived` are its columns with the timestamps of tuples, without which the begin of a row counts. Tuples may wait
+    until they count: `waits` is how long (None: without end), `waiting` gives the timestamps of those that wait for
+    other tuples.
     """
 
     name = "nrr join"
@@ -50,8 +50,10 @@ class NrrJoin(Operator):
         *,
         arrived: Sequence[str] = (),
         waits: int | None = 0,
+        waiting: Callable[[], Ints] = lambda: np.empty(0, np.int64),
     ) -> None:
-        self._arrived, self._waits = tuple(arrived), waits
+        self._arrived, self._waits, self._waiting = tuple(arrived), waits, waiting
+        self._saved = self._price = 0
         self._left, self._relation = left, relation
         self.schema = pa.schema([*left, *relation])
         self._equalities, self._residuals = tuple(equalities), tuple(residuals)
@@ -106,7 +108,7 @@ class NrrJoin(Operator):
         """Meet the relation as it was when each tuple arrived."""
         (delta,) = inputs
         came = self._joined(delta.came, self._arrival(delta.came.batch, delta.came.ts))
-        cut = Rows.none(self.schema)
+        cut = self.nothing
         if self._held is not None:
             if len(delta.cut):
                 slots = self._held.cut(delta.cut, 0, np.array(self._codes.encode(delta.cut.batch.columns)))
@@ -115,7 +117,9 @@ class NrrJoin(Operator):
                 self._held.insert(delta.came, [np.array(self._codes.encode(delta.came.batch.columns))])
             self._held.expire(epoch.upto)
             self._held.settle()
-        self._forget(epoch)
+        self._saved += len(delta.came) + len(delta.cut) + 1
+        if self._saved >= self._price:  # a look at everything that is kept is paid by as many changes
+            self._forget(epoch)
         self._forget_codes()
         return Delta(came, cut)
 
@@ -130,27 +134,13 @@ class NrrJoin(Operator):
     def _joined(self, rows: Rows, arrived: Ints) -> Rows:
         """All pairs, found in pieces that are small enough."""
         if not len(rows) or not len(self._start):
-            return Rows.none(self.schema)
-        pieces: list[Rows] = []
-        size, begin, made = len(rows), 0, 0
-        while begin < len(rows):
-            chunk = slice(begin, min(begin + size, len(rows)))
-            part = Rows(rows.batch.slice(begin, chunk.stop - begin), rows.ts[chunk], rows.exp[chunk])
-            try:
-                piece = self._pairs(part, arrived[chunk])
-            except TooMany:
-                if size == 1:
-                    raise
-                size = max(1, size // 8)
-                continue
-            made += len(piece)
-            if made > MOST_RESULTS:
-                raise QueryError(
-                    f"the join with a relation makes more than {MOST_RESULTS:,} rows at once; add a more selective "
-                    "condition, or push smaller batches"
-                )
-            pieces.append(piece)
-            begin = chunk.stop
+            return self.nothing
+
+        def part(chunk: slice) -> Rows:
+            batch = rows.batch.slice(chunk.start, chunk.stop - chunk.start)
+            return self._pairs(Rows(batch, rows.ts[chunk], rows.exp[chunk]), arrived[chunk])
+
+        pieces = in_pieces(len(rows), part, "the join with a relation", made=0, most=MOST_RESULTS)
         return Rows.concat(pieces, self.schema)
 
     def _pairs(self, rows: Rows, arrived: Ints) -> Rows:
@@ -178,18 +168,25 @@ class NrrJoin(Operator):
         return kept
 
     def _forget(self, epoch: Epoch) -> None:
-        """Rows that went before every tuple that may still ask for them."""
+        """Rows that no tuple can ask for any more: neither one that comes, nor one that waits or is held."""
+        self._saved, self._price = 0, self.rows
         if self._waits is None:
             return
         oldest = epoch.upto - self._waits
-        gone = self._end < oldest
-        if gone.any() and self._held is not None and len(self._held):
+        if not (self._end < oldest).any():
+            return
+        asking = self._waiting()
+        if len(self._arrived) > 1 and len(asking):  # the last of its tuples counts, which may be any later one
+            oldest = min(oldest, int(asking.min()))
+        if self._held is not None and len(self._held):
             slots = self._held.scan()
-            oldest = min(oldest, int(self._arrival(self._held.batch(slots), self._held.ts[slots]).min()))
-            gone = self._end < oldest
-        if gone.any() and gone.sum() * 2 > len(gone):
-            self._rows = self._rows.filter(pa.array(~gone))
-            self._start, self._end = self._start[~gone], self._end[~gone]
+            asking = np.append(asking, self._arrival(self._held.batch(slots), self._held.ts[slots]))
+        asking = np.sort(asking)
+        met = np.searchsorted(asking, self._end, "right") > np.searchsorted(asking, self._start, "right")
+        needed = met | (self._end >= oldest)
+        if not needed.all():
+            self._rows = self._rows.filter(pa.array(needed))
+            self._start, self._end = self._start[needed], self._end[needed]
             self._index = None
 
     def _forget_codes(self) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from windrow.state.rows import Delta, Epoch
+from windrow.state.rows import Delta, Epoch, Rows
 
 
 class Operator(ABC):
@@ -17,6 +18,13 @@ class Operator(ABC):
     name: ClassVar[str]
     schema: pa.Schema
     """The columns of its output."""
+    stateless: ClassVar[bool] = False
+    """Whether nothing comes out of an epoch in which nothing comes in: such a step is left out."""
+
+    @cached_property
+    def nothing(self) -> Rows:
+        """No rows of its output."""
+        return Rows.none(self.schema)
 
     @abstractmethod
     def step(self, inputs: Sequence[Delta], epoch: Epoch) -> Delta:

@@ -15,6 +15,7 @@ class Project(Operator):
     """One program per output column; a value of another type is cast to that of the schema."""
 
     name = "project"
+    stateless = True
 
     def __init__(self, programs: Sequence[Program], schema: pa.Schema) -> None:
         self._programs = tuple(programs)
@@ -28,7 +29,7 @@ class Project(Operator):
     def project(self, rows: Rows) -> Rows:
         """The same rows with the output columns."""
         if not len(rows):
-            return Rows.none(self.schema)
+            return self.nothing
         return rows.with_batch(projected(self._programs, rows.batch, self.schema))
 
 

@@ -18,6 +18,7 @@ class Select(Operator):
     """Rows for which the predicate is true, not NULL."""
 
     name = "select"
+    stateless = True
 
     def __init__(self, predicate: Program, schema: pa.Schema) -> None:
         self._predicate = predicate
@@ -34,6 +35,8 @@ class Select(Operator):
 
 def holds(predicate: Program, batch: pa.RecordBatch) -> NDArray[np.bool_]:
     """Where a predicate is true."""
-    value = pc.fill_null(Context.of(batch).value(predicate), False)
+    value = Context.of(batch).value(predicate)
+    if value.null_count:
+        value = pc.fill_null(value, False)
     kept: NDArray[np.bool_] = value.to_numpy(zero_copy_only=False)
     return kept

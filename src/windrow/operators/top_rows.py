@@ -55,7 +55,7 @@ class TopRows(Operator):
         due_times, due_slots, gone = held.due(epoch.upto)
         times = np.concatenate([came.ts, cut.ts, due_times])
         if not len(times):
-            return Delta.none(self.schema)
+            return Delta(self.nothing, self.nothing)
         slots = np.concatenate([new, cut_slots, due_slots])
         by_time = np.argsort(times, kind="stable")
         times, slots, begins = times[by_time], slots[by_time], by_time < len(new)
@@ -90,8 +90,8 @@ class TopRows(Operator):
         alive = ranked[1]
         count = len(candidates) if self._limit is None else self._limit
         made, since, until, cuts, cut_at = sweep_top(alive, ranks, times, begins, self._offset, count)
-        came = Rows(_taken(batch, made), since, until) if len(made) else Rows.none(self.schema)
-        went = Rows.none(self.schema)
+        came = Rows(_taken(batch, made), since, until) if len(made) else self.nothing
+        went = self.nothing
         if len(cuts):
             went = Rows(_taken(batch, cuts), cut_at, np.full(len(cuts), NEVER))
         self._fill(candidates, alive, batch)

@@ -15,6 +15,7 @@ class Union(Operator):
     """Inputs have the same columns in the same types; only their names may differ."""
 
     name = "union"
+    stateless = True
 
     def __init__(self, schema: pa.Schema, *, merge: bool = False) -> None:
         self.schema = schema

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.language.catalog import Catalog, Relation, Stream
+from windrow.live import EXACT, LiveSchedule
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
@@ -204,6 +205,22 @@ class Control:
             if name.lower() in launched.host.queries:  # its sink could not be opened
                 launched.host.drop(name)
             raise
+
+    @property
+    def schedule(self) -> LiveSchedule | None:
+        """Of the run that goes on, if that is live and not exact."""
+        return None if self._launched is None else self._launched.host.schedule
+
+    def set_policy(self, policy: str) -> None:
+        """Schedule by another policy from now on."""
+        schedule = self._going().host.schedule
+        if schedule is None or policy == EXACT:
+            raise StateError(
+                f"the policy can be changed between those of a live run, not from or to {EXACT}; stop the run, and "
+                "start it with the other policy"
+            )
+        with self._home.turn:
+            schedule.set_policy(policy)
 
     def drop(self, name: str) -> None:
         """Drop a query of the run that goes on."""

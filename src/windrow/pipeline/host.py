@@ -9,8 +9,9 @@ asked to. So a run that is killed at any moment loses nothing and writes nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from windrow.job import Job, require_importable
 from windrow.language.binder import bind
 from windrow.language.catalog import Catalog, Relation, Stream
 from windrow.language.records import relation_from_json, relation_to_json, stream_from_json, stream_to_json
+from windrow.live import LiveSchedule, StreamSchedule, Work
 from windrow.parallel import each
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
@@ -31,6 +33,7 @@ from windrow.pipeline.sinks import Sink
 from windrow.plan.build import build
 from windrow.plan.periodic import in_panes
 from windrow.running import Registered
+from windrow.scheduling.execution import Execution
 from windrow.shards.delivery import deliveries
 from windrow.shards.outbox import Outbox
 from windrow.shards.remote import RemoteFlow
@@ -108,6 +111,11 @@ class Host:
         self._jobs: dict[str, tuple[object, Job]] = {}
         self._recovering = False
         self._current: Mapping[str, QueryDefinition] = {}
+        self.schedule: LiveSchedule | None = None
+        """In a live run: when queries are answered. Without it, as soon as they are due."""
+        self._executing: list[tuple[StreamSchedule, Work, Execution]] = []
+        self._run_seconds = 1e-3
+        """What one run of a query takes, as far as is known."""
 
     # ---- what is registered ---------------------------------------------------------------------------------------
 
@@ -124,20 +132,32 @@ class Host:
                 )
                 hosted.location = hosted.sink.location
 
-    def job(self, stream: str) -> Job:
-        """What workers must do for this stream; made anew when its queries or panes have changed."""
+    def job(self, stream: str, derived: Sequence[int] | None = None) -> Job:
+        """What workers must do for this stream; made anew when its queries or panes have changed.
+
+        `derived` are the numbers of the slices that are derived from others; by default what is cheapest now.
+        """
         running = self.engine.streams[stream.lower()]
+        if derived is None:
+            derived = self.derived(stream)
         panes = tuple(
             (id(part), part.begin, part.group.grid, tuple(map(id, part.members)))
             for part in running.slices.values()
             if part.group is not None
         )
         kept = [None if one is None else one.sql("cql") for one in self.engine.kept_rows(stream)]
-        version = panes, running.numbering is not None, self.engine.kept_columns(stream), kept
+        version = panes, tuple(derived), running.numbering is not None, self.engine.kept_columns(stream), kept
         known = self._jobs.get(stream)
         if known is None or known[0] != version:
-            known = self._jobs[stream] = version, self.engine.job(stream)
+            parts = list(running.slices.values())
+            known = self._jobs[stream] = version, self.engine.job(stream, [parts[number] for number in derived])
         return known[1]
+
+    def derived(self, stream: str) -> list[int]:
+        """The numbers of the slices that workers need not slice now."""
+        chosen = set(self.engine.derived(stream))
+        slices = self.engine.streams[stream.lower()].slices.values()
+        return [number for number, part in enumerate(slices) if part in chosen]
 
     def watermark(self, stream: str) -> int | None:
         """Rows at or before this are late."""
@@ -151,8 +171,33 @@ class Host:
         if sliced.oldest is not None and sliced.newest is not None:
             self.engine.check(stream, sliced.oldest, sliced.newest)
         flush = flush or self._worth_compacting
-        self._commit({"kind": "batch", "stream": stream, "batch": batch, "flush": flush}, table, sliced)
+        # The workers' partials are those of this job, whatever will be cheapest when the journal is replayed.
+        event = {"kind": "batch", "stream": stream, "batch": batch, "derived": self.derived(stream), "flush": flush}
+        self._commit(event | {"scheduled": self.schedule is not None}, table, sliced)
+        if self.schedule is not None:
+            self.schedule.arrived(self.engine.streams[stream.lower()])
         return sliced
+
+    def work(self, seconds: float) -> bool:
+        """Answer some of what the schedule says is due, for about so long; False when there was nothing."""
+        if self.schedule is None:
+            return False
+        self._executing = self.schedule.some(max(1, int(seconds / self._run_seconds)))
+        if not self._executing:
+            return False
+        work = [[one.stream, one.now, one.queries] for _, one, _ in self._executing]
+        self._commit({"kind": "execute", "work": work})
+        return True
+
+    def _execute(self, work: Sequence[tuple[str, int, Sequence[str]]]) -> None:
+        executing, self._executing = self._executing, []
+        for place, (stream, now, names) in enumerate(work):
+            began = perf_counter()
+            self._answering(partial(self.engine.execute, stream, now, names))
+            if executing:  # else the journal is replayed
+                spent = perf_counter() - began
+                executing[place][0].done(executing[place][2], spent)
+                self._run_seconds += (spent / max(1, len(names)) - self._run_seconds) / 16
 
     def add(self, definition: QueryDefinition) -> Registered:
         """A query is registered while the run goes on."""
@@ -207,6 +252,8 @@ class Host:
         match event["kind"]:
             case "batch":
                 self._absorb(event, table, sliced)
+            case "execute":
+                self._execute(event["work"])
             case "query":
                 self.register(self._definition(event["query"]))
                 self.open_sinks()
@@ -235,8 +282,11 @@ class Host:
         if sliced is None:
             assert table is not None
             sliced = unpack(table)
-        job = self.job(stream)
-        self._answering(lambda: self.engine.absorb(stream, job, sliced))
+        job = self.job(stream, event["derived"])
+        scheduled = event.get("scheduled", False)
+        self._answering(lambda: self.engine.absorb(stream, job, sliced, answer=not scheduled))
+        if scheduled:
+            self.engine.forget(stream)
         for hosted in self.queries.values():
             if isinstance(hosted.sink, NoSink):
                 hosted.running.shown()  # no step to wait for: the next batch can have the memory

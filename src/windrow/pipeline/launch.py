@@ -15,6 +15,7 @@ from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.job import require_importable
 from windrow.language.catalog import Catalog, Relation, Stream
+from windrow.live import EXACT, LiveSchedule
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.declared import fingerprint
 from windrow.pipeline.definitions import QueryDefinition
@@ -28,6 +29,7 @@ from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import Source, open_source
 from windrow.progress import OnProgress, Progress
 from windrow.running import Registered, RunningQuery
+from windrow.scheduling.policy import DEFAULT
 from windrow.shards.outbox import Outbox
 
 FORGETFUL = frozenset({"socket"})
@@ -59,6 +61,8 @@ class Request:
     progress: OnProgress | None = None
     shards: int = 0
     """Queries with an equi-key run in so many shards in the executors; none: all run here."""
+    policy: str = DEFAULT
+    """In a live run: how queries are scheduled."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,8 @@ def launch(
             spark, sources, host, turn, offsets, exchange=exchange,
             trigger=request.trigger, progress=request.progress, after_step=after_step,
         )  # fmt: skip
+        if request.trigger is not None and request.policy != EXACT:
+            host.schedule = LiveSchedule(request.policy)
     except BaseException:
         if host is not None:
             host.close()  # sinks that are open already lock their directories

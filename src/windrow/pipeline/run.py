@@ -37,6 +37,8 @@ FLUSH_ROWS = 4_000_000
 LIVE_PATIENCE = 2.0
 """Seconds that a live stream waits for one that is behind; a replay waits until that one has come or has ended."""
 POLL = 0.02
+WORK_SECONDS = 0.02
+"""How long the schedule may answer before a batch that waits is taken in."""
 SHARDS = "the shards"
 """Stands among the names of streams, of which none has a blank."""
 WATCHER_SECONDS = 5.0
@@ -81,6 +83,8 @@ class Run:
         """Queries that Spark has ended, and why if not because of the end of their input."""
         self._news = Event()
         self._watchers: list[Thread] = []
+        self._due = Event()
+        """There may be something to answer for the schedule."""
         self._stopping = False
         self._telling = local()
         self._pace = Pace(
@@ -102,6 +106,8 @@ class Run:
         if self._shards is not None:
             with reading("the shards"):
                 self._watchers.append(_apart(self._watch, SHARDS, self._shards.start()))
+        if self.host.schedule is not None:
+            self._watchers.append(_apart(self._answer))
         for name, source in self._sources.items():
             if source.frame.isStreaming:
                 self._queries[name] = self._start(name, source)
@@ -174,8 +180,30 @@ class Run:
                 host.phases[f"worker {phase}"] = host.phases.get(f"worker {phase}", 0.0) + seconds
             self._steps += 1
             self._after_step()
+        self._due.set()
         self._pace.moved(name)
         self._tell("reading")
+
+    def _answer(self) -> None:
+        """Answer what is due by the schedule, beside the taking in, which never waits for long."""
+        try:
+            while not self._stopping:
+                if self._due.wait(POLL):
+                    self._due.clear()
+                    self._work_off()
+        except BaseException as error:
+            self._fail(error)
+
+    def _work_off(self) -> None:
+        more = True
+        while more:
+            with self._turn:
+                if self._stopping:
+                    return
+                more = self.host.work(WORK_SECONDS)
+                if not more and self.host.waiting:
+                    self.host.flush()
+                    self._after_step()
 
     def _deliver(self, batch: int, answers: list[Answer]) -> None:
         """What the shards said, in their own thread."""
@@ -295,8 +323,11 @@ class Run:
                     if finish and not self.host.finished:
                         self._tell("ending")
                         self.host.finish([source.stream.name for source in self._sources.values()])
-                    elif self.host.waiting:
-                        self.host.flush()
+                    else:
+                        while self.host.work(WORK_SECONDS):
+                            pass
+                        if self.host.waiting:
+                            self.host.flush()
                     self._drain()
                     self.host.compact()
                     self._after_step()

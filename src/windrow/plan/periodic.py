@@ -84,6 +84,8 @@ class PeriodicAggregate:
     """The window as it is written, if it counts tuples."""
     hint: Hint | None = None
     """The synopsis that the query asks for."""
+    apart: str = ""
+    """For experiments: queries that share nothing have different ones."""
 
     @property
     def columns_read(self) -> frozenset[str]:
@@ -102,7 +104,8 @@ class PeriodicAggregate:
     def share_key(self) -> tuple[str, str, tuple[str, ...]]:
         """Queries with the same stream, predicate and keys share their panes (thesis 8.3.1, rule SS1)."""
         predicate = "" if self.predicate is None else self.predicate.sql("cql")
-        return self.stream.name.lower(), predicate, self.key_names
+        stream = self.stream.name.lower()
+        return f"{stream} {self.apart}" if self.apart else stream, predicate, self.key_names
 
 
 def in_panes(query: BoundQuery, plan: nodes.Output) -> PeriodicAggregate | None:

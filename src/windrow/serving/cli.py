@@ -107,6 +107,10 @@ def run(
         bool,
         typer.Option("--keep-open", help="At the end of the input, leave windows that are not complete unanswered."),
     ] = False,
+    policy: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--policy", metavar="NAME", help="With --live: how to schedule queries; 'exact' skips nothing."),
+    ] = None,
     shards: Annotated[
         int,
         typer.Option(
@@ -142,6 +146,8 @@ def run(
         raise typer.BadParameter("it needs --output DIR", param_hint="--format")
     if trigger is not None and not live:
         raise typer.BadParameter("it is for --live", param_hint="--trigger")
+    if policy is not None and not live:
+        raise typer.BadParameter("it is for --live", param_hint="--policy")
     if keep_open and live:
         raise typer.BadParameter("a live run always leaves its windows open", param_hint="--keep-open")
     asked = _settings(settings or [])
@@ -160,6 +166,7 @@ def run(
                 live,
                 trigger or "1 second",
                 keep_open,
+                policy,
                 shards,
                 log,
                 quiet,

@@ -35,6 +35,7 @@ class RunOptions:
     live: bool = False
     trigger: str = "1 second"
     keep_open: bool = False
+    policy: str | None = None
     shards: int = 0
     log: Path | None = None
     quiet: bool = False
@@ -118,6 +119,7 @@ def _live(db: Any, options: RunOptions, progress: OnProgress) -> Summary:
         format=_format(options),
         shards=options.shards,
         progress=progress,
+        **({} if options.policy is None else {"policy": options.policy}),
     )
     with suppress(KeyboardInterrupt):  # the usual end of a live run
         db.wait()

@@ -9,27 +9,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windrow.aggregates import Aggregate
+from windrow.aggregates import Aggregate, Component
 from windrow.aggregates.collected import Collected
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.language.hints import Hint
 from windrow.plan.threshold import Threshold
+from windrow.sharing.predicates import Predicate
+from windrow.sharing.rules.described import INSENSITIVE
+from windrow.sharing.saved import Saved
 from windrow.synopses.chooser import Choice
 from windrow.synopses.open_panes import AssignedPanes
+from windrow.synopses.partials import Partials
 from windrow.synopses.registry import admits, may_choose
 from windrow.synopses.share_group import ShareGroup
 from windrow.synopses.spec import ComponentSpec
 from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid, Progression, edges_of
 from windrow.windows.spec import MAX_TICK, RangeWindow
+
+if TYPE_CHECKING:
+    from windrow.sharing.derivation import Derivation
 
 BEGINNING = -(1 << 63)
 """Before every timestamp: a query that has seen its stream from the start."""
@@ -41,6 +48,11 @@ class Term:
 
     aggregate: Aggregate
     value: Program | None
+
+
+def insensitive(terms: Iterable[Term]) -> bool:
+    """Whether a value that comes twice changes nothing in any of these aggregates."""
+    return all(term.aggregate.name in INSENSITIVE for term in terms)
 
 
 @dataclass(eq=False)
@@ -111,6 +123,13 @@ class Slice:
     """Per component place: every v that a member compares it with in HAVING."""
     _untold: bool = False
     """Members have come or gone since the share group was told which windows will be looked up."""
+    selected: Predicate | None = None
+    """The rows that the predicate keeps; None where nobody needs to know."""
+    derivation: Derivation | None = None
+    """The slices whose partials it takes, so that it need not look at the tuples."""
+    saved: Saved = field(default_factory=Saved)
+    _counted_since: int = BEGINNING
+    """Up to here some rows are counted more than once: overlapping slices were united (rule SS4)."""
 
     # ---- queries come and go --------------------------------------------------------------------------------------
 
@@ -145,7 +164,7 @@ class Slice:
         member.positions = tuple(positions)
         self._note_hint(member)
         known = [self._since[place] for places in positions for place in places]
-        since = max([self._forgotten, self._edges_since(member), *known])
+        since = max([self._forgotten, self._edges_since(member), *known, self.counted_since(member.terms)])
         member.since = fresh if in_order else self._aligned(since)
         self.members.append(member)
         self._untold = True
@@ -317,6 +336,7 @@ class Slice:
             self.group.insert(ts, keys, values, panes.get(self.group.grid))
         else:
             self.group.insert(ts[kept], keys, values)
+        self.saved.share(len(ts) if kept is None else int(np.count_nonzero(kept)), len(self.members))
         return self.failures() | failed
 
     def failures(self) -> dict[Member, QueryError]:
@@ -328,6 +348,29 @@ class Slice:
             for member in self.members
             if any(place in places for places in member.positions)
         }
+
+    def derive(self, part: Partials, entries: int, *, united: bool) -> None:
+        """Take in what other slices have of its rows, in so many entries: the partials of a batch, for all components.
+
+        If they were `united`, rows that are in several of them are counted several times.
+        """
+        assert self.group is not None
+        self._expect()
+        if len(part):
+            self.group.absorb(part, range(len(self.group.specs)))
+            if united:
+                self._counted_since = max(self._counted_since, int(part.edges.max()))
+        self.saved.derive(int(part.rows.sum()), entries, len(self.members))
+
+    def counted_since(self, terms: Iterable[Term]) -> int:
+        """From here on every row is counted once, as far as these aggregates care."""
+        return BEGINNING if insensitive(terms) else self._counted_since
+
+    @property
+    def components(self) -> list[tuple[Component, Program | None]]:
+        """By place: the component, and the value that it takes."""
+        assert self.group is not None
+        return [(one.component, None if one.column is None else self._values[one.column]) for one in self.group.specs]
 
     @property
     def regular_since(self) -> int:
@@ -406,9 +449,10 @@ class Slice:
                 return tuple(self.group.add_components([spec]))
         return None
 
-    def known_since(self, places: Iterable[int]) -> int:
+    def known_since(self, places: Iterable[int], terms: Iterable[Term] = ()) -> int:
         """The edge behind which these components know every tuple; BEGINNING if they know all there were."""
-        since = max([self._begin, self._forgotten, *(self._since[place] for place in places)])
+        known = [self._since[place] for place in places]
+        since = max([self._begin, self._forgotten, self.counted_since(terms), *known])
         return self._aligned(since)
 
     def floor(self, ts: int) -> int:
@@ -435,6 +479,7 @@ class Slice:
             "grids": [[since, [list(one) for one in grid.progressions]] for since, grid in self._grids],
             "begin": self._begin,
             "forgotten": self._forgotten,
+            "counted": self._counted_since,
             "earliest_due": self.earliest_due,
         }
         return meta, self.group.snapshot()
@@ -448,7 +493,7 @@ class Slice:
             raise ValueError(f"{len(self.group.specs)} components, but {len(meta['since'])} beginnings of them")
         self._since = list(meta["since"])
         self._grids = [(since, Grid(tuple((step, phase) for step, phase in edges))) for since, edges in meta["grids"]]
-        self._begin, self._forgotten = meta["begin"], meta["forgotten"]
+        self._begin, self._forgotten, self._counted_since = meta["begin"], meta["forgotten"], meta["counted"]
         self.earliest_due = meta["earliest_due"]
         self._follow_hints()  # which may have changed since
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Rows:
     @classmethod
     def none(cls, schema: pa.Schema) -> Rows:
         """No rows at all."""
-        return cls(empty_batch(schema), np.empty(0, np.int64), np.empty(0, np.int64))
+        return _nothing(schema)
 
     @classmethod
     def concat(cls, parts: Sequence[Rows], schema: pa.Schema) -> Rows:
@@ -57,8 +58,11 @@ class Rows:
 
     def filter(self, kept: Any) -> Rows:
         """The rows where `kept` is True."""
-        if kept.all():
+        many = np.count_nonzero(kept)
+        if many == len(kept):
             return self
+        if not many:
+            return Rows(self.batch.slice(0, 0), self.ts[:0], self.exp[:0])
         return Rows(self.batch.filter(pa.array(kept)), self.ts[kept], self.exp[kept])
 
     def with_batch(self, batch: pa.RecordBatch) -> Rows:
@@ -106,9 +110,15 @@ NEVER = MAX_TICK
 """The exp of a row whose end nobody knows yet."""
 
 
+@lru_cache(maxsize=1024)
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """A batch without rows."""
+    """A batch without rows: the same one for equal schemas, since making one costs more than a short epoch may."""
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+@lru_cache(maxsize=1024)
+def _nothing(schema: pa.Schema) -> Rows:
+    return Rows(empty_batch(schema), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

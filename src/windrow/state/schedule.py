@@ -40,7 +40,7 @@ class Schedule:
     def add(self, times: Ints, payloads: Ints, weights: Any = 0) -> None:
         """Keep entries; one weight may be that of all. Those with a time that is past, or NEVER, are left out."""
         times, payloads = frozen(times), frozen(payloads)
-        weights = frozen(np.atleast_1d(np.asarray(weights, np.int8)))
+        weights = frozen(np.array(weights, np.int8, ndmin=1))
         done = 0
         while True:
             done = kernels.add_entries(

@@ -1,4 +1,4 @@
-"""A key column of numbers, dates, times and the rest: values to dense int32 codes and back, across batches."""
+"""A key column of numbers, dates and times: values to dense int32 codes and back, across batches."""
 
 from __future__ import annotations
 
@@ -183,6 +183,8 @@ class IntEncoder(Encoder):
         self._kind = kind
         self._floating = pa.types.is_floating(kind)
         self._codes = IntCodes(direct=not self._floating)
+        self._word = np.dtype(f"i{kind.bit_width // 8}") if _is_word(kind) else None
+        """What Arrow stores, if kernels take it as it is."""
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -194,6 +196,8 @@ class IntEncoder(Encoder):
 
     def encode(self, values: pa.Array) -> Codes:
         """By value; NULLs apart, only when there are any."""
+        if self._word is not None and not values.null_count and values.type == self._kind:
+            return self._codes.encode_ints(columns.primitive(values, self._word))
         data = ordered(columns.floats(values)) if self._floating else columns.ints(values)
         valid = columns.validity(values)
         if valid is None:
@@ -206,6 +210,8 @@ class IntEncoder(Encoder):
     def decode(self, codes: Any) -> pa.Array:
         """Take from the values known."""
         values = self._codes.values(codes)
+        if self._word is not None and self._codes.null < 0:
+            return columns.from_words(values.astype(self._word, copy=False), self._kind)
         null = codes == self._codes.null if self._codes.null >= 0 else None
         if self._floating:
             return pa.array(unordered(values).astype(numpy_dtype(self._kind), copy=False), mask=null)
@@ -226,8 +232,13 @@ class IntEncoder(Encoder):
         self._codes.restore(arrays)
 
 
+def _is_word(kind: pa.DataType) -> bool:
+    signed = columns.is_int_like(kind) and not pa.types.is_unsigned_integer(kind)
+    return signed and kind.bit_width in (32, 64)
+
+
 class ValueEncoder(Encoder):
-    """Long decimals and the rest: Arrow's dictionary of each batch, matched with the one kept, O(known) per batch."""
+    """Types that no others take: Arrow's dictionary of each batch, matched with the one kept, O(known) per batch."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind

@@ -15,6 +15,7 @@ import pyarrow as pa
 from windrow.aggregates import columns
 from windrow.kernels.jit import Codes
 from windrow.synopses.codes import Encoder, IntCodes, IntEncoder, ValueEncoder
+from windrow.synopses.fixed_codes import FixedEncoder, is_fixed
 from windrow.synopses.snapshot import prefixed, within
 from windrow.synopses.text_codes import TextEncoder
 
@@ -101,4 +102,4 @@ def encoder(kind: pa.DataType) -> Encoder:
         return IntEncoder(kind)
     if columns.is_text(plain) or columns.is_binary(plain):
         return TextEncoder(kind)
-    return ValueEncoder(kind)
+    return FixedEncoder(kind) if is_fixed(plain) else ValueEncoder(kind)

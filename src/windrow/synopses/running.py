@@ -35,8 +35,8 @@ class Running(Synopsis):
         """Only what can be subtracted."""
         if not isinstance(component, Subtractable):
             raise ValueError(
-                f"a running synopsis needs a component that can be subtracted, and {component.name} cannot; "
-                "use an interval, landmark or basic_interval synopsis"
+                "a running synopsis subtracts what has left the window from a total, and that cannot be done with "
+                f"{component.told}; use an interval, landmark or basic_interval synopsis"
             )
 
     def _append(self, partials: Ints, order: Ints) -> None:

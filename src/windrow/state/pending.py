@@ -1,6 +1,7 @@
-"""Tuples that wait until the watermark of their query has passed the instant at which they begin to count.
+"""Tuples that wait until the watermark has passed the instant at which they begin to count, or to have a number.
 
-Space: what is above the watermark of the slowest stream, and the OFFSET of historical windows.
+Space: what is above the watermark (of the slowest stream, for a query over several): the tuples of one LATENESS and of
+the newest instant, and the OFFSET of historical windows.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class Pending:
         if len(begins):
             self._batches.append((batch, begins))
 
-    def release(self, upto: int, order: Order | None = None) -> tuple[pa.RecordBatch, Ints]:
-        """The rows that begin at or before `upto`, in the order of time (or another one that is finer)."""
+    def release(self, upto: int | None, order: Order | None = None) -> tuple[pa.RecordBatch, Ints]:
+        """The rows that begin at or before `upto` (None: all), in the order of time, or another one that is finer."""
         going: list[tuple[pa.RecordBatch, Ints]] = []
         staying: list[tuple[pa.RecordBatch, Ints]] = []
         for batch, begins in self._batches:
-            ready = begins <= upto
+            ready = begins <= upto if upto is not None else np.ones(len(begins), np.bool_)
             if ready.all():
                 going.append((batch, begins))
             elif not ready.any():
@@ -60,12 +61,11 @@ class Pending:
             return empty_batch(self._schema), np.empty(0, np.int64)
         batch = one_batch([one for one, _ in going], self._schema) if len(going) > 1 else going[0][0]
         begins = np.concatenate([one for _, one in going])
-        if order is not None:
-            places = order(batch, begins)
-        elif len(begins) < 2 or bool((begins[1:] >= begins[:-1]).all()):
+        if order is None and bool((begins[1:] >= begins[:-1]).all()):
             return batch, begins
-        else:
-            places = np.argsort(begins, kind="stable")
+        places = np.argsort(begins, kind="stable") if order is None else order(batch, begins)
+        if np.array_equal(places, np.arange(len(places))):
+            return batch, begins
         return batch.take(pa.array(places)), begins[places]
 
     def table(self) -> pa.Table:

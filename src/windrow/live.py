@@ -1,0 +1,257 @@
+"""Live: which queries are answered when, while tuples keep coming (thesis 8.4).
+
+arrived: the watermark has moved ─► updates, one after the other ─► scheduler ─► executions, each of them short
+
+One update is the greatest common divisor of all SLIDEs of a stream. As long as the answers to one batch are done before
+the next one comes, every query is answered at each of its due times, however many a batch brings. When they are not,
+the system is overloaded: the updates that were missed are taken as one, and what is late is answered as of the newest
+state, so that periods get longer and no query is dropped. Every answer is exact for the instant that it names.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import gcd
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from windrow.running import RunningQuery, RunningStream
+from windrow.scheduling.cost import KINDS, Kind, ProbeCost
+from windrow.scheduling.execution import Execution
+from windrow.scheduling.policy import DEFAULT
+from windrow.scheduling.scheduler import Scheduler
+from windrow.scheduling.task import SubGroup, Task
+
+EXACT = "exact"
+"""Not a policy of the scheduler: every due time is answered before the next batch is taken in."""
+SAMPLES = 64
+"""Executions of a group after which its cost model is fitted to what was measured, and again after twice as many."""
+REMEMBERED = 20_000
+"""Latencies that are kept."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Queries that are answered together, once, as of `now`."""
+
+    stream: str
+    now: int
+    queries: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class _Costs:
+    """What executions of a group have cost."""
+
+    kind: Kind
+    samples: list[tuple[list[SubGroup], float]] = field(default_factory=list)
+    wanted: int = SAMPLES
+
+
+class StreamSchedule:
+    """The schedule of one stream."""
+
+    def __init__(self, running: RunningStream, policy: str, clock: Callable[[], float]) -> None:
+        self._running = running
+        self._policy = policy
+        self._clock = clock
+        self._unit = 0
+        self._known: dict[str, RunningQuery] = {}
+        self._scheduler = Scheduler(policy)
+        self._goal: int | None = None
+        """The newest update that has come."""
+        self._costs: dict[Any, _Costs] = {}
+        self._came = clock()
+        self.skipped = 0
+        """Updates that were taken as one with later ones."""
+        self.latencies: deque[float] = deque(maxlen=REMEMBERED)
+        """Seconds from the arrival of a batch to each answer."""
+
+    # ---- queries come and go --------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Have a task for every query that is there."""
+        wanted = {name: query for name, query in self._running.queries.items() if query.plan.rows is None}
+        if wanted == self._known:
+            return
+        unit = gcd(*(query.plan.slide for query in wanted.values()))
+        if unit != self._unit:
+            # Deadlines count updates, and now those are others.
+            now = None if self._goal is None else self._scheduler.update * self._unit
+            self._unit, self._known = unit, {}
+            self._scheduler = Scheduler(self._policy, update=0 if now is None or not unit else now // unit)
+            self._goal = None if now is None or not unit else now // unit
+            self._costs.clear()
+        for name in self._known.keys() - wanted.keys():
+            self._scheduler.remove(name)
+        for name in wanted.keys() - self._known.keys():
+            query = wanted[name]
+            self._scheduler.add(self._task(name, query))
+        for name in wanted.keys() & self._known.keys():
+            if wanted[name] is not self._known[name]:  # dropped, and another one has its name
+                self._scheduler.remove(name)
+                self._scheduler.add(self._task(name, wanted[name]))
+        self._known = wanted
+
+    def _task(self, name: str, query: RunningQuery) -> Task:
+        plan = query.plan
+        texts = tuple(sorted(one.text for one in plan.aggregations))
+        group = plan.share_key, texts
+        if group not in self._costs:
+            known = query.slice.explain(query.member.terms[0]) if query.member.terms else None
+            kind: Kind = next((one for one in KINDS if known is not None and known.name == one), "running")
+            self._costs[group] = _Costs(kind)
+            self._scheduler.set_cost(group, ProbeCost(kind))
+        return Task(name, plan.slide // self._unit, max(1, -(-query.reach // self._unit)), group)
+
+    def set_policy(self, policy: str) -> None:
+        """Go on with another policy."""
+        self._policy = policy
+        self._scheduler.set_policy(policy)
+
+    # ---- time and work --------------------------------------------------------------------------------------------
+
+    def arrived(self) -> None:
+        """A batch was taken in."""
+        self._came = self._clock()
+        mark = self._running.watermark
+        if mark.value is None or mark.oldest is None or mark.oldest > mark.value:
+            return
+        if self._goal is None:
+            self._follow()
+            if not self._unit:
+                return
+            # The first update is the one at or after the oldest tuple.
+            before = (mark.oldest - 1) // self._unit
+            self._scheduler = Scheduler(self._policy, update=before)
+            self._known, self._goal = {}, before
+            self._costs.clear()
+        self._follow()
+        if not self._unit:
+            return
+        behind = self._goal - self._scheduler.update
+        if behind > 0:
+            self.skipped += behind
+            self._scheduler.updated(behind)
+        self._goal = max(self._goal, mark.value // self._unit)
+
+    def next(self, *, stay: bool = False) -> tuple[Work, Execution] | None:
+        """What to answer next; None when all that is due is answered, or with `stay` all of the same update."""
+        if self._goal is None or not self._unit:
+            return None
+        self._follow()
+        while True:
+            execution = self._scheduler.next()
+            if execution is not None:
+                names = tuple(task.name for task in execution)
+                return Work(self._running.stream.name, self._scheduler.update * self._unit, names), execution
+            if stay:
+                return None
+            due = self._scheduler.due()
+            if due is None or due > self._goal:
+                self._scheduler.updated(self._goal - self._scheduler.update)
+                return None
+            self._scheduler.updated(max(due, self._scheduler.update + 1) - self._scheduler.update)
+
+    def done(self, execution: Execution, seconds: float) -> None:
+        """An execution has ended, and took so long."""
+        self._scheduler.done(execution)
+        waited = self._clock() - self._came
+        self.latencies.extend([waited] * execution.queries)
+        for group, costs in self._costs.items():
+            if execution.atoms and execution.atoms[0].group == group:
+                costs.samples.append(([atom.summary for atom in execution.atoms], seconds))
+                if len(costs.samples) >= costs.wanted:
+                    self._scheduler.set_cost(group, ProbeCost(costs.kind).fitted(costs.samples))
+                    costs.wanted *= 2
+                    costs.samples = costs.samples[-SAMPLES:]
+                break
+
+    def query(self, name: str) -> dict[str, Any]:
+        """What one query has achieved; periods in ticks of its stream."""
+        if name not in self._known:
+            return {}
+        figures = self._scheduler.query(name)
+        return {
+            "requested_period": figures.requested * self._unit,
+            "scheduled_period": figures.scheduled * self._unit,
+            "achieved_period": None if figures.achieved is None else figures.achieved * self._unit,
+            "latency_updates": figures.latency,
+            "late_runs": figures.late,
+            "staleness": figures.staleness * self._unit,
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """The whole stream."""
+        system = self._scheduler.system()
+        waited = np.array(self.latencies) if self.latencies else np.zeros(1)
+        return {
+            "policy": system.policy,
+            "queries": system.queries,
+            "tasks": system.tasks,
+            "executions": system.executions,
+            "runs": system.runs,
+            "runs_per_second": system.throughput,
+            "backlog": system.backlog,
+            "skipped_updates": self.skipped,
+            "work_saved": system.saved,
+            "latency_p50": float(np.quantile(waited, 0.5)),
+            "latency_p99": float(np.quantile(waited, 0.99)),
+        }
+
+
+class LiveSchedule:
+    """The schedules of all streams of an engine."""
+
+    def __init__(self, policy: str = DEFAULT, clock: Callable[[], float] = perf_counter) -> None:
+        self.policy = policy
+        self._clock = clock
+        self._streams: dict[str, StreamSchedule] = {}
+        Scheduler(policy)  # an unknown policy is told now
+
+    def arrived(self, running: RunningStream) -> None:
+        """A batch of this stream was taken in."""
+        name = running.stream.name.lower()
+        known = self._streams.get(name)
+        if known is None or known._running is not running:
+            known = self._streams[name] = StreamSchedule(running, self.policy, self._clock)
+        known.arrived()
+
+    def set_policy(self, policy: str) -> None:
+        """Go on with another policy: no query is lost, and no deadline becomes later."""
+        self.policy = policy
+        for one in self._streams.values():
+            one.set_policy(policy)
+
+    def work(self) -> Iterator[tuple[StreamSchedule, Work, Execution]]:
+        """All that is due now, stream by stream; say `done` of each before the next is asked for."""
+        for one in list(self._streams.values()):
+            while (found := one.next()) is not None:
+                yield one, *found
+
+    def some(self, most: int) -> list[tuple[StreamSchedule, Work, Execution]]:
+        """What is due now at one update of a stream, up to so many runs of queries and at least one execution."""
+        for one in list(self._streams.values()):
+            found = one.next()
+            chosen: list[tuple[StreamSchedule, Work, Execution]] = []
+            runs = 0
+            while found is not None:
+                chosen.append((one, *found))
+                runs += len(found[0].queries)
+                found = one.next(stay=True) if runs < most else None
+            if chosen:
+                return chosen
+        return []
+
+    def query(self, stream: str, name: str) -> dict[str, Any]:
+        """What one query has achieved."""
+        known = self._streams.get(stream.lower())
+        return {} if known is None else known.query(name)
+
+    def figures(self) -> dict[str, Any]:
+        """Of each stream."""
+        return {name: one.figures() for name, one in self._streams.items()}

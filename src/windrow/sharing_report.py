@@ -1,0 +1,267 @@
+"""Who shares what with whom, by which rule, and what that has saved: for EXPLAIN and SHOW SHARING.
+
+The rules decide on descriptions of what runs (`sharing/rules`); the numbers are counted meanwhile (`sharing/saved`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import pyarrow as pa
+
+from windrow.plan.periodic import Aggregation, PeriodicAggregate
+from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.covers import Combine
+from windrow.sharing.derivation import Derivation
+from windrow.sharing.predicates import TRUE
+from windrow.sharing.rules.computation import CS1, CS2, CS3, CS8
+from windrow.sharing.rules.described import Call, Described, Kept, Kind
+from windrow.sharing.rules.registry import BY_NAME
+from windrow.sharing.rules.state import SS1, SS2
+from windrow.sharing.slice import Slice
+from windrow.windows.grid import Grid
+
+SCHEMA = pa.schema(
+    [("stream", "string"), ("rule", "string"), ("queries", "string"), ("shared_with", "string"), ("what", "string"),
+     ("saved", "int64"), ("unit", "string")]
+)  # fmt: skip
+MOST_NAMED = 8
+_DONE = {Combine.ADD: "added", Combine.UNITE: "united", Combine.SUBTRACT: "subtracted"}
+_KINDS: dict[str, Kind] = {
+    "running": "running", "interval": "interval", "basic_interval": "basic_interval", "landmark": "landmark"
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One rule that applies: to which queries, with whose state, and what was saved."""
+
+    rule: str
+    queries: tuple[str, ...]
+    with_: tuple[str, ...]
+    what: str
+    saved: int
+    unit: str
+
+
+def sharing_table(streams: Iterable[RunningStream]) -> pa.Table:
+    """SHOW SHARING: a row for each rule that applies somewhere."""
+    rows = [
+        {
+            "stream": running.stream.name,
+            "rule": one.rule,
+            "queries": listed(one.queries),
+            "shared_with": listed(one.with_),
+            "what": one.what,
+            "saved": one.saved,
+            "unit": one.unit,
+        }
+        for running in streams
+        for one in shared(running)
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def shared(running: RunningStream) -> Iterator[Shared]:
+    """Everything that the queries of one stream share."""
+    slices = list(running.slices.values())
+    slices += [] if running.numbering is None else list(running.numbering.slices.values())
+    for part in slices:
+        queries = running.queries_of(part)
+        names = tuple(query.name for query in queries)
+        yield from _state(part, queries, names)
+        if part.derivation is not None:
+            yield _derived(running, part, names)
+        yield from _computation(part, queries, names)
+
+
+def _state(part: Slice, queries: Sequence[RunningQuery], names: tuple[str, ...]) -> Iterator[Shared]:
+    """SS1, and SS2 where an average takes the sums and counts of others."""
+    if part.group is None or len(queries) < 2:
+        return
+    kept = described_slice(part, queries)
+    alone = sum(_panes(Grid.of(query.member.progressions), query.reach) for query in queries)
+    together = _panes(part.group.grid, max(query.reach for query in queries))
+    if all(SS1().allows([kept], described(query)) for query in queries):
+        what = f"{together:,} panes instead of {alone:,}"
+        yield Shared(SS1.name, names, names, what, alone - together, "panes")
+        saved = part.saved.shared_updates
+        yield Shared(SS1.name, names, names, "every tuple updates the panes once", saved, "tuple updates")
+    averages = _averages(queries)
+    if averages:
+        asked = sum(len(term.aggregate.components) for query in queries for term in query.member.terms)
+        used = len({place for query in queries for places in query.member.positions for place in places})
+        what = "AVG takes the sums and counts of the others"
+        yield Shared(SS2.name, averages, names, what, asked - used, "components")
+
+
+def _derived(running: RunningStream, part: Slice, names: tuple[str, ...]) -> Shared:
+    assert part.derivation is not None
+    rules = part.derivation.rules(part)
+    saved = part.saved
+    what = f"{saved.partials:,} partials came instead of {saved.derived_updates:,} tuples"
+    with_ = _owners(running, part.derivation.sources)
+    return Shared("+".join(rules), names, with_, what, saved.derived_updates - saved.partials, "tuple updates")
+
+
+def _computation(part: Slice, queries: Sequence[RunningQuery], names: tuple[str, ...]) -> Iterator[Shared]:
+    """CS1 to CS3: who is looked up together; CS8: who takes the answers of whom."""
+    together = sorted({rule for one, other in _neighbours(queries) for rule in rules_together(part, one, other)})
+    if together:
+        yield Shared(
+            "+".join(together), names, names, "windows are looked up together", part.saved.lookups, "lookups"
+        )  # fmt: skip
+    for seldom in queries:
+        often = giver_of(seldom, queries)
+        if often is not None:
+            what = f"the answers of {often.name} are taken"
+            yield Shared(CS8.name, (seldom.name,), (often.name,), what, seldom.taken, "lookups")
+
+
+def _neighbours(queries: Sequence[RunningQuery]) -> Iterator[tuple[RunningQuery, RunningQuery]]:
+    """Pairs that are enough to see whether queries with the same aggregates are looked up together."""
+    last: dict[object, RunningQuery] = {}
+    for query in queries:
+        key = (query.member.positions, query.member.limited)
+        if key in last:
+            yield last[key], query
+        last[key] = query
+
+
+def rules_together(part: Slice, one: RunningQuery, other: RunningQuery) -> list[str]:
+    """By which rules two queries of a slice are cheaper together when both are due."""
+    kept = described_slice(part, [one, other])
+    pair = [described(one), described(other)]
+    return [rule.name for rule in (CS1(), CS2(), CS3()) if rule.allows([kept], pair)]
+
+
+def giver_of(seldom: RunningQuery, queries: Sequence[RunningQuery]) -> RunningQuery | None:
+    """The query with the shortest period whose answers another one takes."""
+    same = [one for one in queries if one is not seldom and one.output == seldom.output]
+    pair = [one for one in same if CS8().allows([], [described(one), described(seldom)])]
+    return min(pair, key=lambda one: one.plan.slide, default=None)
+
+
+# ---- EXPLAIN --------------------------------------------------------------------------------------------------------
+
+
+def explained(running: RunningStream, part: Slice, plan: PeriodicAggregate) -> list[tuple[str, str]]:
+    """The notes on a query that shares a slice: what it is derived from, what is derived from it, whose answers."""
+    notes = []
+    if part.derivation is not None:
+        saved = part.saved
+        notes.append(
+            (
+                "derived",
+                f"{derivation_text(running, part, part.derivation)}; so far {saved.partials:,} partials came instead "
+                f"of {saved.derived_updates:,} tuples",
+            )
+        )
+    users = [one for one in running.slices.values() if one.derivation is not None and part in one.derivation.sources]
+    if users:
+        rules = sorted({rule for one in users if one.derivation is not None for rule in one.derivation.rules(one)})
+        notes.append(("serves", f"{listed(_owners(running, users))} take partials from here ({_rules(rules)})"))
+    queries = running.queries_of(part)
+    for query in queries:
+        if query.plan is plan:
+            often = giver_of(query, queries)
+            if often is not None:
+                told = f"where both are due, the answers of {often.name} are taken ({_rules([CS8.name])})"
+                notes.append(("output", f"{told}; so far {query.taken:,} windows were not looked up"))
+    return notes
+
+
+def derivation_text(running: RunningStream, part: Slice, derivation: Derivation) -> str:
+    """How a slice is had from others."""
+    owners = listed(_owners(running, derivation.more))
+    done = _DONE[derivation.how]
+    if derivation.how is Combine.SUBTRACT:
+        told = f"the partials of {listed(_owners(running, derivation.less))} are subtracted from those of {owners}"
+    else:
+        told = f"the partials of {owners} are {done}"
+    return f"no tuple is looked at where that pays: {told} ({_rules(derivation.rules(part))})"
+
+
+def _rules(names: Sequence[str]) -> str:
+    told = [f"{name}, thesis {BY_NAME[name].section}" for name in names]
+    return f"rule{'s' if len(told) > 1 else ''} {' and '.join(told)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _owners(running: RunningStream, parts: Sequence[Slice]) -> tuple[str, ...]:
+    return tuple(query.name for query in running.queries.values() if query.slice in parts)
+
+
+# ---- descriptions ---------------------------------------------------------------------------------------------------
+
+
+def described(query: RunningQuery) -> Described:
+    """A running query, for the rules."""
+    plan = query.plan
+    assert plan.window.length is not None
+    rest = (plan.window.offset, *query.output[2:])
+    return Described(
+        (plan.stream.name.lower(),),
+        (plan.window.length,),
+        plan.slide,
+        tuple(_call(one, query) for one in plan.aggregations),
+        query.slice.selected or TRUE,
+        frozenset(plan.key_names),
+        repr(rest),
+    )
+
+
+def _call(one: Aggregation, query: RunningQuery) -> Call:
+    terms = [term for term in query.member.terms if term.aggregate.name == one.name]
+    exact = all(term.value is None or not pa.types.is_floating(term.value.type) for term in terms)
+    return Call(one.name, "*" if one.value is None else one.value.sql("cql"), exact)
+
+
+def described_slice(part: Slice, queries: Sequence[RunningQuery]) -> Kept:
+    """The panes of a slice as the synopsis that the rules speak of, long enough for the longest window."""
+    assert part.group is not None
+    steps = part.group.grid.progressions
+    s = 0
+    for step, phase in steps:
+        s = gcd(s, step, phase - steps[0][1])
+    shapes = [described(query) for query in queries]
+    longest = max(shape.windows[0] for shape in shapes)
+    places = [place for query in queries for term in query.member.positions for place in term]
+    name = part.group.explain(places[0]).name if places else "running"
+    return Kept(
+        shapes[0].streams,
+        _KINDS.get(name, "interval"),
+        s,
+        longest // s,
+        frozenset().union(*(shape.data for shape in shapes)),
+        shapes[0].predicate,
+        shapes[0].keys,
+        steps[0][1],
+    )
+
+
+def _panes(grid: Grid, reach: int) -> int:
+    """How many panes a window of this reach has."""
+    return max(1, sum(reach // step for step, _ in grid.progressions))
+
+
+def _averages(queries: Sequence[RunningQuery]) -> tuple[str, ...]:
+    """The queries with an AVG whose sum or count another query asks for too."""
+    found = []
+    for query in queries:
+        values = {_value(one) for one in query.plan.aggregations if one.name == "AVG"}
+        others = [one for other in queries if other is not query for one in other.plan.aggregations]
+        if any(one.name in ("SUM", "COUNT") and _value(one) in values for one in others):
+            found.append(query.name)
+    return tuple(found)
+
+
+def _value(one: Aggregation) -> str:
+    return "*" if one.value is None else one.value.sql("cql")

@@ -1,0 +1,159 @@
+"""Live: whatever the policy, queries are answered at all their due times if the load allows it, and exactly always."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windrow
+from windrow.live import LiveSchedule
+from windrow.scheduling.policy import POLICIES
+from windrow.slicer import slicer
+from windrow.testing import assert_same
+
+TEXTS = [
+    "SELECT MAX(b) AS v FROM s [RANGE 10 SLIDE 2]",
+    "SELECT MAX(b) AS v FROM s [RANGE 5 SLIDE 2]",
+    "SELECT MAX(b) AS v FROM s [RANGE 15 SLIDE 3]",
+    "SELECT MAX(b) AS v FROM s [RANGE 20 SLIDE 5]",
+    "SELECT a, COUNT(*) AS n, SUM(b) AS v FROM s [RANGE 8 SLIDE 4] GROUP BY a",
+    "SELECT a, COUNT(*) AS n, SUM(b) AS v FROM s [RANGE 12 SLIDE 3] GROUP BY a",
+    "SELECT MEDIAN(b) AS m FROM s [RANGE 9 SLIDE 3 OFFSET 1] WHERE a > 1",
+]
+
+
+def database(texts: list[str] = TEXTS) -> windrow.Database:
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, a INT, b BIGINT) TIME t")
+    for number, text in enumerate(texts):
+        db.query(text, name=f"q{number}")
+    return db
+
+
+def rows(first: int, last: int) -> pa.Table:
+    ticks = range(first, last)
+    return pa.table(
+        {"t": list(ticks), "a": pa.array([i % 4 for i in ticks], pa.int32()), "b": [i * 37 % 101 for i in ticks]}
+    )
+
+
+class Live:
+    """A database whose batches are taken in and answered apart, as a live run does it."""
+
+    def __init__(self, policy: str) -> None:
+        self.db = database()
+        self.schedule = LiveSchedule(policy)
+
+    def take(self, table: pa.Table) -> None:
+        engine = self.db._engine
+        job = engine.job("s")
+        worker = slicer(job.text)
+        worker.begin(engine.streams["s"].watermark.value)
+        worker.take(table)
+        engine.absorb("s", job, worker.result(), answer=False)
+        self.schedule.arrived(engine.streams["s"])
+
+    def work(self, most: int | None = None) -> None:
+        engine = self.db._engine
+        for number, (one, work, execution) in enumerate(self.schedule.work(), 1):
+            engine.execute(work.stream, work.now, work.queries)
+            one.done(execution, 0.001)
+            if number == most:
+                return
+        engine.forget("s")
+
+
+def slide_of(text: str) -> int:
+    return int(re.findall(r"SLIDE (\d+)", text)[0])
+
+
+def exact(text: str, table: pa.Table, slide: int) -> pa.Table:
+    """The answers at all multiples of a slide."""
+    db = windrow.connect()
+    db.execute("CREATE STREAM s (t BIGINT, a INT, b BIGINT) TIME t")
+    query = db.query(re.sub(r"SLIDE \d+", f"SLIDE {slide}", text))
+    db.push("s", table)
+    return query.answers()
+
+
+def at(table: pa.Table, times: set[int]) -> pa.Table:
+    return table.filter(pa.array([time in times for time in table["_time"].to_pylist()]))
+
+
+@given(cuts=st.lists(st.integers(1, 119), max_size=8))
+@pytest.mark.parametrize("policy", POLICIES)
+def test_all_due_times_are_answered_when_the_load_allows_it(policy: str, cuts: list[int]) -> None:
+    live = Live(policy)
+    ends = [0, *sorted(set(cuts)), 120]
+    for first, last in pairwise(ends):
+        live.take(rows(first, last))
+        live.work()
+    for query, text in zip(live.db.queries(), TEXTS, strict=True):
+        wanted, found = exact(text, rows(0, 120), slide_of(text)), query.answers()
+        own = set(wanted["_time"].to_pylist())
+        assert_same(at(found, own), wanted)
+        early = {time for time in found["_time"].to_pylist() if time % slide_of(text)}
+        assert_same(at(found, early), at(exact(text, rows(0, 120), 1), early))
+        assert query.running.skipped == 0
+    if policy in ("edf", "conservative"):
+        assert all(not time % slide_of(text) for q, text in zip(live.db.queries(), TEXTS, strict=True)
+                   for time in q.answers()["_time"].to_pylist())  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_under_overload_periods_get_longer_and_answers_stay_exact(policy: str) -> None:
+    live = Live(policy)
+    for first in range(0, 400, 4):
+        live.take(rows(first, first + 4))
+        live.work(most=1)  # one execution per batch is all that there is time for
+    live.work()
+    queries = live.db.queries()
+    assert sum(query.running.skipped for query in queries) > 0
+    for query, text in zip(queries, TEXTS, strict=True):
+        found = query.answers()
+        times = set(found["_time"].to_pylist())
+        assert len(times) > 5  # nobody starves
+        assert_same(found, at(exact(text, rows(0, 400), 1), times))
+        figures = live.schedule.query("s", query.name)
+        assert figures["requested_period"] == slide_of(text) and figures["achieved_period"] > 0
+    system = live.schedule.figures()["s"]
+    assert system["skipped_updates"] > 0 and system["executions"] >= 100
+
+
+def test_queries_come_and_go() -> None:
+    live = Live("hybrid-late-pending")
+    live.take(rows(0, 20))
+    live.work()
+    live.db.drop("q0")
+    live.db.query("SELECT MAX(b) AS v FROM s [RANGE 6 SLIDE 6]", name="late")
+    live.schedule.set_policy("conservative")
+    live.take(rows(20, 60))
+    live.work()
+    late = live.db.queries()[-1]
+    assert late.answers()["_time"].to_pylist()[-1] == 54
+    assert live.schedule.query("s", "q0") == {}
+    assert live.schedule.figures()["s"]["policy"] == "conservative"
+    live.db.query("SELECT COUNT(*) AS n FROM s [RANGE 1 SLIDE 1]", name="finer")
+    live.take(rows(60, 70))
+    live.work()
+    assert live.db.queries()[-1].answers()["_time"].to_pylist()[-1] == 68
+
+
+def test_the_end_answers_what_is_left() -> None:
+    live = Live("aggressive")
+    live.take(rows(0, 50))
+    live.take(rows(50, 100))
+    live.work(most=1)
+    live.db.finish()
+    for query, text in zip(live.db.queries(), TEXTS, strict=True):
+        assert query.answers()["_time"].to_pylist()[-1] >= 99, text
+
+
+def test_an_unknown_policy() -> None:
+    with pytest.raises(ValueError, match="must be one of"):
+        LiveSchedule("fastest")
