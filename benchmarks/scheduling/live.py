@@ -93,23 +93,25 @@ def measure(spark: object, questions: Sequence[str], rows: int, seconds: int, *,
         for text in questions:
             db.query(text)
         db.start("0 seconds", format="noop", policy="hybrid-late-pending" if sharing else "edf")
-        marks: list[tuple[float, int]] = []
-        until = perf_counter() + PATIENCE
-        while perf_counter() < until:
-            db.wait(0.02)
-            batches = db.metrics()["streams"]["s"]["batches"]
-            if not marks or batches > marks[-1][1]:
-                marks.append((perf_counter(), batches))
-            if batches >= seconds:
-                break
+        # The first batches pay for what is made once: workers, kernels, plans.
+        began = _until(db, max(2, seconds // 4))
+        schedule = db._pipeline.schedule
+        assert schedule is not None
+        schedule.begin_figures()
+        ended = _until(db, seconds)
         told = db.metrics()["schedule"]["s"]
         db.stop()
         db.close()
-        # The first batches pay for what is made once: workers, kernels, plans.
-        warm = [mark for mark in marks if mark[1] >= max(2, seconds // 4)]
-        (began, first), (ended, last) = warm[0], warm[-1]
-        each = (ended - began) / max(1, last - first)
+        each = (ended[0] - began[0]) / max(1, ended[1] - began[1])
         return Measured(rows, each, told["latency_p50"], told["latency_p99"], told["skipped_updates"], told["runs"])
+
+
+def _until(db: windrow.Database, batches: int) -> tuple[float, int]:
+    """When so many batches were taken in, and how many there were then; looked at without taking a turn."""
+    stream, until = db._engine.streams["s"], perf_counter() + PATIENCE
+    while stream.batches < batches and perf_counter() < until:
+        db.wait(0.005)
+    return perf_counter(), stream.batches
 
 
 def climb(

@@ -80,12 +80,7 @@ class StreamSchedule:
             return
         unit = gcd(*(query.plan.slide for query in wanted.values()))
         if unit != self._unit:
-            # Deadlines count updates, and now those are others.
-            now = None if self._goal is None else self._scheduler.update * self._unit
-            self._unit, self._known = unit, {}
-            self._scheduler = Scheduler(self._policy, update=0 if now is None or not unit else now // unit)
-            self._goal = None if now is None or not unit else now // unit
-            self._costs.clear()
+            self._count_by(unit)
         for name in self._known.keys() - wanted.keys():
             self._scheduler.remove(name)
         for name in wanted.keys() - self._known.keys():
@@ -96,6 +91,15 @@ class StreamSchedule:
                 self._scheduler.remove(name)
                 self._scheduler.add(self._task(name, wanted[name]))
         self._known = wanted
+
+    def _count_by(self, unit: int) -> None:
+        """Deadlines count updates, and now those are others: what was reached, and what is still to be done, stays."""
+        reached, goal = self._scheduler.update * self._unit, (self._goal or 0) * self._unit
+        begun = self._goal is not None and bool(self._unit) and bool(unit)
+        self._unit, self._known = unit, {}
+        self._scheduler = Scheduler(self._policy, update=reached // unit if begun else 0)
+        self._goal = goal // unit if begun else None
+        self._costs.clear()
 
     def _task(self, name: str, query: RunningQuery) -> Task:
         plan = query.plan
@@ -121,18 +125,17 @@ class StreamSchedule:
         mark = self._running.watermark
         if mark.value is None or mark.oldest is None or mark.oldest > mark.value:
             return
-        if self._goal is None:
-            self._follow()
-            if not self._unit:
-                return
-            # The first update is the one at or after the oldest tuple.
-            before = (mark.oldest - 1) // self._unit
-            self._scheduler = Scheduler(self._policy, update=before)
-            self._known, self._goal = {}, before
-            self._costs.clear()
         self._follow()
         if not self._unit:
             return
+        if self._goal is None:
+            # The first update is the one at or after the oldest tuple, or after what an earlier run has answered.
+            dues = [(one.member.next_due, one.plan.slide) for one in self._known.values()]
+            before = min(mark.oldest - 1 if due is None else due - slide for due, slide in dues) // self._unit
+            self._scheduler = Scheduler(self._policy, update=before)
+            self._known, self._goal = {}, before
+            self._costs.clear()
+            self._follow()
         behind = self._goal - self._scheduler.update
         if behind > 0:
             self.skipped += behind
@@ -246,6 +249,11 @@ class LiveSchedule:
             if chosen:
                 return chosen
         return []
+
+    def begin_figures(self) -> None:
+        """Forget the latencies so far, which pay for what is made once."""
+        for one in self._streams.values():
+            one.latencies.clear()
 
     def query(self, stream: str, name: str) -> dict[str, Any]:
         """What one query has achieved."""

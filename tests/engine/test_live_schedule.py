@@ -157,3 +157,28 @@ def test_the_end_answers_what_is_left() -> None:
 def test_an_unknown_policy() -> None:
     with pytest.raises(ValueError, match="must be one of"):
         LiveSchedule("fastest")
+
+
+def test_what_waits_is_not_lost_when_updates_are_counted_otherwise() -> None:
+    live = Live("conservative")
+    live.take(rows(0, 50))
+    live.db.query("SELECT COUNT(*) AS n FROM s [RANGE 7 SLIDE 7]", name="guest")
+    live.work()
+    live.take(rows(50, 100))
+    live.db.drop("guest")
+    live.work()
+    for query, text in zip(live.db.queries(), TEXTS, strict=True):
+        wanted = exact(text, rows(0, 100), slide_of(text))
+        assert_same(at(query.answers(), set(wanted["_time"].to_pylist())), wanted)
+
+
+def test_a_new_schedule_begins_where_the_last_one_was() -> None:
+    live = Live("hybrid")
+    live.take(rows(0, 3000))
+    live.work()
+    live.schedule = LiveSchedule("hybrid")
+    live.take(rows(3000, 3010))
+    live.work()
+    assert live.schedule.figures()["s"]["executions"] < 100  # not three thousand updates again
+    wanted = exact(TEXTS[0], rows(0, 3010), 2)
+    assert_same(at(live.db.queries()[0].answers(), set(wanted["_time"].to_pylist())), wanted)

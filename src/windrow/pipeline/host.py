@@ -165,14 +165,20 @@ class Host:
 
     # ---- events: journaled, then applied --------------------------------------------------------------------------
 
-    def take(self, stream: str, batch: int, table: pa.Table, *, flush: bool) -> Sliced:
-        """One micro-batch, as the workers have sliced it; an InputError leaves everything as it was."""
+    def take(
+        self, stream: str, batch: int, table: pa.Table, *, flush: bool, derived: Sequence[int] | None = None
+    ) -> Sliced:
+        """One micro-batch, as the workers have sliced it; an InputError leaves everything as it was.
+
+        `derived` are the numbers of the slices that they have left out.
+        """
         sliced = unpack(table)
         if sliced.oldest is not None and sliced.newest is not None:
             self.engine.check(stream, sliced.oldest, sliced.newest)
         flush = flush or self._worth_compacting
         # The workers' partials are those of this job, whatever will be cheapest when the journal is replayed.
-        event = {"kind": "batch", "stream": stream, "batch": batch, "derived": self.derived(stream), "flush": flush}
+        left_out = self.derived(stream) if derived is None else list(derived)
+        event = {"kind": "batch", "stream": stream, "batch": batch, "derived": left_out, "flush": flush}
         self._commit(event | {"scheduled": self.schedule is not None}, table, sliced)
         if self.schedule is not None:
             self.schedule.arrived(self.engine.streams[stream.lower()])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from threading import Event, RLock, Thread, local
+from threading import Event, Lock, RLock, Thread, local
 from time import perf_counter
 from typing import Any
 
@@ -74,6 +74,8 @@ class Run:
         self._callbacks = Callbacks(spark)
         self._sources = {source.stream.name.lower(): source for source in sources}
         self._turn = turn
+        self._taking = Lock()
+        """One micro-batch at a time; whoever has it may wait for the turn, never the other way round."""
         self._trigger = trigger
         self._report = progress or (lambda _: None)
         self._after_step = after_step
@@ -155,34 +157,49 @@ class Run:
         return folder
 
     def _take(self, name: str, source: Source, frame: DataFrame, batch: int) -> None:
-        """One micro-batch: sliced on the executors, then taken in, all in one turn."""
+        """One micro-batch: sliced on the executors, then taken in; only the latter needs the turn."""
         self._pace.wait(name)
-        with self._turn:
-            if self._stopping:
-                raise _Stopped
-            if self._began is None:
-                self._began = perf_counter()
-            if batch <= self.host.done.get(name, -1):
-                return  # taken in before a crash that kept Spark from noting it
-            if self.host.finished:
-                raise StateError(
-                    f"new data came to stream {source.stream.name}, but its run has ended: the last windows are "
-                    "answered. Choose another checkpoint, and --keep-open (finish=False) for runs that go on later"
-                )
-            host, began = self.host, perf_counter()
-            plans = [query.plan for query in host.engine.streams[name].queries.values()]
-            kept = host.engine.kept_rows(name)
+        with self._taking:
+            with self._turn:
+                if self._stopping:
+                    raise _Stopped
+                if self._began is None:
+                    self._began = perf_counter()
+                if batch <= self.host.done.get(name, -1):
+                    return  # taken in before a crash that kept Spark from noting it
+                if self.host.finished:
+                    raise StateError(
+                        f"new data came to stream {source.stream.name}, but its run has ended: the last windows are "
+                        "answered. Choose another checkpoint, and --keep-open (finish=False) for runs that go on later"
+                    )
             with checked_files(source):
-                table = slice_batch(source, frame, host.job(name), plans, kept, host.watermark(name))
-                host.spend("executors", began)
-                sliced = host.take(name, batch, table, flush=self._flush_now())
+                if not self._slice(name, source, frame, batch):
+                    # A query came or went meanwhile, and the workers did not know: now none can.
+                    with self._turn:
+                        self._slice(name, source, frame, batch)
+        self._due.set()
+        self._pace.moved(name)
+        self._tell("reading")
+
+    def _slice(self, name: str, source: Source, frame: DataFrame, batch: int) -> bool:
+        """Slice a micro-batch and take it in, unless what the workers were told does not hold any more."""
+        host, began = self.host, perf_counter()
+        with self._turn:
+            derived = host.derived(name)
+            job, kept = host.job(name, derived), host.engine.kept_rows(name)
+            plans = [query.plan for query in host.engine.streams[name].queries.values()]
+            watermark = host.watermark(name)
+        table = slice_batch(source, frame, job, plans, kept, watermark)
+        with self._turn:
+            host.spend("executors", began)
+            if host.job(name, derived) is not job:
+                return False
+            sliced = host.take(name, batch, table, flush=self._flush_now(), derived=derived)
             for phase, seconds in sliced.seconds.items():
                 host.phases[f"worker {phase}"] = host.phases.get(f"worker {phase}", 0.0) + seconds
             self._steps += 1
             self._after_step()
-        self._due.set()
-        self._pace.moved(name)
-        self._tell("reading")
+        return True
 
     def _answer(self) -> None:
         """Answer what is due by the schedule, beside the taking in, which never waits for long."""
@@ -290,7 +307,7 @@ class Run:
         """Stop Spark's queries; the micro-batch that is being taken in is finished first."""
         self.require_outside()
         self._pace.release()
-        with self._turn:
+        with self._taking, self._turn:
             self._stopping = True
         for stopping in [_apart(_stop, query) for query in list(self._queries.values())]:
             stopping.join()
