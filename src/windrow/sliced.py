@@ -77,13 +77,13 @@ def pack(sliced: Sliced) -> Iterator[pa.RecordBatch]:
     yield _row("about", 0, json.dumps(about).encode())
     for table in sliced.late:
         for batch in table.to_batches(max_chunksize=MOST_ENTRIES):
-            yield _row("late", 0, _ipc(batch))
+            yield _row("late", 0, ipc(batch))
     for table in sliced.tuples:
         for batch in table.to_batches(max_chunksize=MOST_ENTRIES):
-            yield _row("tuples", 0, _ipc(batch))
+            yield _row("tuples", 0, ipc(batch))
     for number, part in sliced.partials:
         for batch in part.batches(MOST_ENTRIES):
-            yield _row("partials", number, _ipc(batch))
+            yield _row("partials", number, ipc(batch))
 
 
 def pack_error(error: InputError) -> pa.RecordBatch:
@@ -101,11 +101,11 @@ def unpack(table: pa.Table) -> Sliced:
             case "error":
                 raise InputError(data.to_pybytes().decode())
             case "late":
-                whole.late.append(pa.Table.from_batches([_batch(data)]))
+                whole.late.append(pa.Table.from_batches([batch_of(data)]))
             case "tuples":
-                whole.tuples.append(pa.Table.from_batches([_batch(data)]))
+                whole.tuples.append(pa.Table.from_batches([batch_of(data)]))
             case "partials":
-                whole.partials.append((number, Partials.of(_batch(data))))
+                whole.partials.append((number, Partials.of(batch_of(data))))
             case _:
                 _merge(whole, json.loads(data.to_pybytes()))
     return whole
@@ -127,7 +127,8 @@ def _row(kind: str, part: int, data: bytes) -> pa.RecordBatch:
     return pa.record_batch([[kind], pa.array([part], pa.int32()), pa.array([data], pa.binary())], schema=SCHEMA)
 
 
-def _ipc(batch: pa.RecordBatch) -> bytes:
+def ipc(batch: pa.RecordBatch) -> bytes:
+    """A batch as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
         writer.write_batch(batch)
@@ -135,6 +136,7 @@ def _ipc(batch: pa.RecordBatch) -> bytes:
     return data
 
 
-def _batch(data: pa.Buffer) -> pa.RecordBatch:
+def batch_of(data: pa.Buffer | bytes) -> pa.RecordBatch:
+    """The inverse."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_next_batch()

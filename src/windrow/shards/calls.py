@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from windrow.sliced import batch_of, ipc
+
 Call: TypeAlias = list[Any]
 """The name of the query, what to do, and its arguments: all of it JSON. A table stands there as its number."""
 SCHEMA = pa.schema(
     [("shard", pa.int32()), ("post", pa.int64()), ("part", pa.int32()), ("kind", pa.string()), ("data", pa.binary())]
 )
 CALLS, TABLE = "calls", "table"
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(eq=False)
@@ -57,18 +58,3 @@ def posts(rows: Iterable[tuple[int, int, str, bytes]]) -> list[Post]:
         else:
             post.tables[part] = batch_of(data)
     return [found[number] for number in sorted(found)]
-
-
-def ipc(batch: pa.RecordBatch) -> bytes:
-    """A batch as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def batch_of(data: bytes) -> pa.RecordBatch:
-    """The inverse."""
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_next_batch()

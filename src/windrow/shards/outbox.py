@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from windrow.errors import StateError
 from windrow.kernels.jit import Ints
-from windrow.shards.calls import Call, batch_of, ipc, packed
+from windrow.shards.calls import Call, packed
 from windrow.shards.dealing import deal
+from windrow.sliced import batch_of, ipc
 
 TIMES = "__ts"
 """The timestamps of tuples, beside their columns."""

@@ -24,8 +24,9 @@ from windrow.language.catalog import Catalog
 from windrow.language.records import relation_from_json, stream_from_json
 from windrow.optimizer.rules import optimized
 from windrow.plan.build import build
-from windrow.shards.calls import Post, batch_of, ipc
+from windrow.shards.calls import Post
 from windrow.shards.outbox import TIMES
+from windrow.sliced import batch_of, ipc
 
 ANSWERS, ERROR, HELD = "answers", "error", "held"
 _LENGTH = struct.Struct("<Q")
