@@ -173,10 +173,10 @@ class Engine:
         """Queries with a key run in shards from now on, unless they have begun here."""
         self.outbox = outbox
         for query in self.flows.values():
-            if query.flow.untouched:
-                query.flow = self._flow(query.name, query.flow)
-                if isinstance(query.flow, RemoteFlow):
-                    self._begin(query.flow)
+            flow = self._flow(query.name, query.flow) if query.flow.untouched else query.flow
+            if isinstance(flow, RemoteFlow):  # the others stay as they are, with the rows of their relations
+                query.flow = flow
+                self._begin(flow)
 
     def load_relation(self, relation: Relation, table: pa.Table) -> None:
         """The first rows of a relation; queries that read it have waited for them."""

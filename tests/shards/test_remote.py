@@ -131,6 +131,19 @@ def test_relations_are_whole_in_every_shard() -> None:
     assert "three" in queries[1].answers()["name"].to_pylist()
 
 
+def test_queries_that_stay_keep_their_relations() -> None:
+    db = windrow.connect()
+    db.execute(f"CREATE STREAM p {SQL_COLUMNS}")
+    db.execute("CREATE RELATION names (a INT, name TEXT)")
+    db.update("names", insert=pa.table({"a": pa.array([1, 2], pa.int32()), "name": ["one", "two"]}))
+    query = db.query("SELECT COUNT(*) AS n FROM p [RANGE 6] AS x, names AS n WHERE x.a = n.a", name="counted")
+    local = LocalShards(db, 3, ["p"])
+    assert local.remote("counted") is None
+    db.push("p", rows([1, 2, 3], [1, 2, 3]))
+    db.finish()
+    assert query.answers().to_pylist()[-1]["n"] == 2
+
+
 def test_posts_in_any_order_and_twice() -> None:
     from windrow.shards.calls import posts
 

@@ -2,6 +2,7 @@
 
 changes      continuous: what goes (-) and what comes (+) at each instant
 insertions   ISTREAM          deletions   DSTREAM
+appended     INTERNAL windows, WSTREAM: every result when it is made, also if an equal one leaves its window just then
 complete     RSTREAM: the whole answer, at each due time or whenever it changes
 restored     …_RESTORE: also the rows that came and went between two due times
 """
@@ -52,7 +53,8 @@ class Emission:
         self._shown = shown
         whole = kind in ("complete", "restored answers")
         self._view = View(edge, strategy) if whole else None
-        self._changes = Changes(shown) if kind != "complete" or not periodic else None
+        without = kind == "appended" or (kind == "complete" and periodic)
+        self._changes = None if without else Changes(shown)
         self._before: pa.RecordBatch | None = None
         self._waiting = Pending(shown)
         """Restored rows since the last due time."""
@@ -63,10 +65,21 @@ class Emission:
         net = None if self._changes is None else self._changes.step(self._seen(delta), epoch, looked_at)
         if self._view is not None:
             self._view.add(delta)
-        out = self._put_out(net, due)
+        out = self._appended(delta, due) if self.kind == "appended" else self._put_out(net, due)
         if self._view is not None:
             self._view.settle(epoch.upto)
         return out
+
+    def _appended(self, delta: Delta, due: Ints) -> list[Stamped]:
+        """What was made since; in a periodic query, at the due time that shows it."""
+        came = self._seen(delta).came
+        made: Stamped = came.batch, came.ts
+        if self._periodic:
+            batch, times = self._until_due(made, due)
+            made = batch, due[np.searchsorted(due, times)] if len(times) else times
+        batch, times = made
+        order = np.argsort(times, kind="stable")
+        return _some((batch.take(pa.array(order)), times[order]))
 
     def _put_out(self, net: Net | None, due: Ints) -> list[Stamped]:
         match self.kind:

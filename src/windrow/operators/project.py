@@ -39,5 +39,10 @@ def projected(programs: Sequence[Program], batch: pa.RecordBatch, schema: pa.Sch
     arrays = []
     for program, field in zip(programs, schema, strict=True):
         array = context.array(program)
-        arrays.append(array if array.type == field.type else array.cast(field.type))
+        arrays.append(array if array.type == field.type else _cast(array, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """To the type of the column; an integer that no double has becomes the nearest one, as SQL says."""
+    return array.cast(kind, safe=not (pa.types.is_integer(array.type) and pa.types.is_floating(kind)))

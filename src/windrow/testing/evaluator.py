@@ -12,6 +12,7 @@ from windrow.language import types
 from windrow.language.bound import BoundQuery, Source
 from windrow.testing.feed import Feed, held
 from windrow.testing.frequent import frequent
+from windrow.testing.multiset import difference
 from windrow.testing.query_render import EXPIRY, PANE, TIME, RenderedQuery, quoted, table_name
 from windrow.testing.relation_state import RelationHistory
 from windrow.testing.sketches import sketch
@@ -64,8 +65,10 @@ class Evaluator:
             return self._histories[source.id].at(tau)
         return self._feeds[source.id].take(self.positions(source, tau))
 
-    def answer(self, rendered: RenderedQuery, tau: int) -> pa.Table:
-        """Q(τ), by the rendered SQL, with the types of the query's columns."""
+    def answer(self, rendered: RenderedQuery, tau: int, since: int | None = None) -> pa.Table:
+        """Q(τ), by the rendered SQL, with the types of the query's columns; of what was there `since` already only."""
+        if since is not None:
+            return self._evaluate(rendered, tau, since)
         state = tuple(
             tuple(self.positions(source, tau)) if source.window is not None else self._version(source, tau)
             for source in self._query.sources
@@ -79,16 +82,22 @@ class Evaluator:
     def _version(self, source: Source, tau: int) -> int:
         return sum(time <= tau for time in self._histories[source.id].times)
 
-    def _evaluate(self, rendered: RenderedQuery, tau: int) -> pa.Table:
+    def _evaluate(self, rendered: RenderedQuery, tau: int, since: int | None = None) -> pa.Table:
         for source in self._query.sources:
             if source.window is not None:
-                self._register(source, self._with_hidden_columns(source, tau))
+                self._register(source, self._with_hidden_columns(source, tau, since))
             elif source.relation is not None and not source.relation.non_retroactive:
-                self._register(source, self._histories[source.id].at(tau))
+                rows = self._histories[source.id].at(tau)
+                if since is not None:
+                    rows = difference(rows, difference(rows, self._histories[source.id].at(since)))
+                self._register(source, rows)
         return self._typed(run(self._connection, rendered.sql), rendered)
 
-    def _with_hidden_columns(self, source: Source, tau: int) -> pa.Table:
+    def _with_hidden_columns(self, source: Source, tau: int, since: int | None) -> pa.Table:
         feed, positions, window = self._feeds[source.id], self.positions(source, tau), source.window
+        if since is not None:
+            before = set(self.positions(source, since))
+            positions = [position for position in positions if position in before]
         times = [feed.times[position] for position in positions]
         table = feed.take(positions).append_column(TIME, pa.array(times, pa.int64()))
         panes: list[int] = []

@@ -15,7 +15,7 @@ from windrow.errors import InputError, UnsupportedError
 from windrow.language import types
 from windrow.language.bound import BoundQuery, Source
 from windrow.language.catalog import Stream
-from windrow.language.restrictions import has_aggregates
+from windrow.language.restrictions import has_aggregates, is_plain
 from windrow.testing import emission
 from windrow.testing.emission import State
 from windrow.testing.evaluator import Evaluator, connect, sort_feed
@@ -147,7 +147,17 @@ class Reference:
     def _appended(self) -> Iterable[State]:
         """The output of INTERNAL windows, append-only (thesis 3.3.2): every new aggregate value is a new result."""
         again = self._query.periodic and has_aggregates(self._query.ast)
+        if is_plain(self._query.ast):
+            return self._made()
         return self._emitted("RSTREAM" if again else "ISTREAM")
+
+    def _made(self) -> Iterator[State]:
+        """All results with a tuple that was not there at the instant before, also if an equal result leaves."""
+        before: int | None = None
+        for tau in self._due_or_change_instants():
+            now = self.answer(tau)
+            yield tau, now if before is None else difference(now, self._evaluator.answer(self._rendered, tau, before))
+            before = tau
 
     def _windowed_output(self) -> pa.Table:
         """WSTREAM: a window over the append-only output (thesis 3.3.3)."""
