@@ -5,7 +5,7 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,8 @@ from windrow.flow_snapshots import built_flows, put_flows_in_place, snapshot_flo
 from windrow.flowing import FlowQuery
 from windrow.input import conform, timestamps
 from windrow.job import Job, job_of
+from windrow.joined.shape import JoinShape, join_shape
+from windrow.joined.share import JoinShare, SharedJoin, shares_of
 from windrow.language.bound import BoundQuery
 from windrow.language.catalog import Relation, Stream
 from windrow.language.hints import Hint
@@ -37,6 +39,7 @@ from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.optimizer.rules import optimized
 from windrow.parallel import each
+from windrow.plan.build import build
 from windrow.plan.nodes import Output
 from windrow.plan.periodic import SUB_WINDOWS, Aggregation, PeriodicAggregate, in_panes
 from windrow.plan.threshold import Threshold, threshold_of
@@ -133,11 +136,43 @@ class Engine:
         newest = [self.streams[stream.name.lower()].watermark.newest for stream in query.streams]
         seen = [tick for tick in newest if tick is not None]
         since = max(seen) if seen else FLOW_BEGINNING
+        shape = join_shape(query, plan) if self._shares and strategy == "upa" else None
         plan, notes = self._optimized(plan)
-        flow = self._flow(name, Flow(query, plan, self._compiler, strategy=strategy, since=since, notes=notes))
-        self._begin(flow)
-        registered = self.flows[name] = FlowQuery(name, flow)
+        alone = Flow(query, plan, self._compiler, strategy=strategy, since=since, notes=notes)
+        flow: Flow | None = None if shape is None else self._with_others(name, alone, shape)
+        if flow is None:
+            flow = self._flow(name, alone)
+            self._begin(flow)
+        registered = self.flows[name] = FlowQuery(name, flow, shape=shape)
         return registered
+
+    def _with_others(self, name: str, flow: Flow, shape: JoinShape) -> SharedJoin | None:
+        """A query that takes part in the join of others (rule SS3); None when there are none."""
+        if self.outbox is not None and not isinstance(self.shard_key(flow.query, flow.plan), str):
+            return None
+        share = next((one for one in self.joins if one.admits(shape)), None)
+        if share is None:
+            partners = [one for one in self.flows.values() if one.shape is not None and one.shape.key == shape.key]
+            if not partners:
+                return None
+            share = self._new_share(flow, shape)
+            for one in partners:
+                if type(one.flow) is Flow and one.flow.untouched and one.shape is not None:
+                    one.flow = self._shared_join(one.name, share, one.shape, one.flow)
+        return self._shared_join(name, share, shape, flow)
+
+    def _new_share(self, flow: Flow, shape: JoinShape) -> JoinShare:
+        return JoinShare(flow.query, shape, flow.since, self._compiler, lambda plan: self._optimized(plan)[0])
+
+    def _shared_join(self, name: str, share: JoinShare, shape: JoinShape, flow: Flow) -> SharedJoin:
+        """The same query as part of a join that is shared."""
+        about: dict[str, Any] = {"since": flow.since, "notes": flow.notes}
+        return SharedJoin(name, share, shape, self._term, flow.query, flow.plan, self._compiler, **about)
+
+    @property
+    def joins(self) -> list[JoinShare]:
+        """The joins that several queries share, or may share."""
+        return shares_of(query.flow for query in self.flows.values())
 
     def _begin(self, flow: Flow) -> None:
         """Tell a new flow the rows of its relations."""
@@ -173,8 +208,11 @@ class Engine:
         """Queries with a key run in shards from now on, unless they have begun here."""
         self.outbox = outbox
         for query in self.flows.values():
-            flow = self._flow(query.name, query.flow) if query.flow.untouched else query.flow
+            old = query.flow
+            flow = self._flow(query.name, old) if old.untouched else old
             if isinstance(flow, RemoteFlow):  # the others stay as they are, with the rows of their relations
+                if isinstance(old, SharedJoin):
+                    old.close()
                 query.flow = flow
                 self._begin(flow)
 
@@ -399,7 +437,7 @@ class Engine:
 
     def sharing(self) -> pa.Table:
         """Who shares what with whom, by which rule, and what it has saved so far."""
-        return sharing_table(self.streams.values())
+        return sharing_table(self.streams.values(), self.joins)
 
     def _choice(
         self, running: RunningStream, part: Slice | None, plan: PeriodicAggregate, term: Term, grid: Grid
@@ -736,11 +774,27 @@ class Engine:
 
         Raises CheckpointError, with nothing changed, when others are registered or the snapshot is damaged.
         """
-        flows = built_flows(self.flows, self.synopsis, meta, blobs, self._flow)
+        flows = built_flows(self.flows, self.synopsis, meta, blobs, self._fresh({}))
         restore_streams(self.streams, self.synopsis, meta, blobs)
         put_flows_in_place(self.flows, self.relations, flows)
         if self.outbox is not None:
             self.outbox.restore(meta["outbox"], blobs)
+
+    def _fresh(self, shares: dict[str, JoinShare]) -> Callable[[Flow, Mapping[str, Any]], Flow]:
+        """Makes flows without state for records of a snapshot; `shares` are the joins so far, by their first query."""
+
+        def fresh(flow: Flow, record: Mapping[str, Any]) -> Flow:
+            first = record["state"].get("joined")
+            if first is None:
+                return self._flow(record["name"], flow, record["remote"])
+            shape = join_shape(flow.query, build(flow.query))
+            if shape is None:
+                raise ValueError(f"query {record['name']} cannot share a join")
+            if first not in shares:
+                shares[first] = self._new_share(flow, shape)
+            return self._shared_join(record["name"], shares[first], shape, flow)
+
+        return fresh
 
 
 def _slice_of(running: RunningStream, plan: PeriodicAggregate) -> Slice | None:

@@ -41,11 +41,11 @@ def built_flows(
     synopsis: str | None,
     meta: Mapping[str, Any],
     blobs: Mapping[str, bytes],
-    fresh: Callable[[str, Flow, bool], Flow],
+    fresh: Callable[[Flow, Mapping[str, Any]], Flow],
 ) -> Built:
     """The flows of registered queries with the state of a snapshot, or a CheckpointError and nothing is changed.
 
-    `fresh` makes a flow without state: of that name, like that one, in shards or not.
+    `fresh` makes a flow without state like that one, as a record says: in shards, with others, or alone.
     """
     try:
         check_kind(meta, synopsis)
@@ -65,7 +65,7 @@ def built_flows(
                         f"query {record['name']} is not that of the engine's snapshot: its {key} was {record[key]} "
                         f"there and is {value} now. Nothing was restored"
                     )
-            flow = fresh(record["name"], flow, record["remote"])
+            flow = fresh(flow, record)
             flow.restore(record["state"], loaded_tables(record["tables"], blobs))
             built.append((record["name"], flow, record))
         relations = Relations()

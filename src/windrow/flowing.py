@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windrow.flow.flow import Flow
 from windrow.flow.leaves import BEGINNING
+from windrow.joined.shape import JoinShape
 from windrow.relations import every_relation
 from windrow.running import Registered, RunningStream
 from windrow.state.choice import Strategy
@@ -21,6 +22,8 @@ class FlowQuery(Registered):
 
     flow: Flow
     finished: bool = False
+    shape: JoinShape | None = None
+    """What it is over its join, if others may share that."""
 
     @property
     def schema(self) -> pa.Schema:

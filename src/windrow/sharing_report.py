@@ -11,15 +11,16 @@ from math import gcd
 
 import pyarrow as pa
 
+from windrow.joined.share import JoinShare
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation
 from windrow.sharing.predicates import TRUE
-from windrow.sharing.rules.computation import CS1, CS2, CS3, CS8
+from windrow.sharing.rules.computation import CS1, CS2, CS3, CS5, CS8
 from windrow.sharing.rules.described import Call, Described, Kept, Kind
 from windrow.sharing.rules.registry import BY_NAME
-from windrow.sharing.rules.state import SS1, SS2
+from windrow.sharing.rules.state import SS1, SS2, SS3
 from windrow.sharing.slice import Slice
 from windrow.windows.grid import Grid
 
@@ -46,11 +47,14 @@ class Shared:
     unit: str
 
 
-def sharing_table(streams: Iterable[RunningStream]) -> pa.Table:
+def sharing_table(streams: Iterable[RunningStream], joins: Iterable[JoinShare] = ()) -> pa.Table:
     """SHOW SHARING: a row for each rule that applies somewhere."""
+    found = [(running.stream.name, one) for running in streams for one in shared(running)]
+    for share in joins:
+        found += [(" ⋈ ".join(share.names), one) for one in shared_join(share)]
     rows = [
         {
-            "stream": running.stream.name,
+            "stream": where,
             "rule": one.rule,
             "queries": listed(one.queries),
             "shared_with": listed(one.with_),
@@ -58,8 +62,7 @@ def sharing_table(streams: Iterable[RunningStream]) -> pa.Table:
             "saved": one.saved,
             "unit": one.unit,
         }
-        for running in streams
-        for one in shared(running)
+        for where, one in found
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -75,6 +78,24 @@ def shared(running: RunningStream) -> Iterator[Shared]:
         if part.derivation is not None:
             yield _derived(running, part, names)
         yield from _computation(part, queries, names)
+
+
+def shared_join(share: JoinShare) -> Iterator[Shared]:
+    """What queries over one join share: the join itself, its results, and the scans of them."""
+    names = tuple(one.asker.name for one in share.members)
+    if len(names) < 2:
+        return
+    saved = share.saved
+    yield Shared(SS3.name, names, names, "the join is made once: its results", saved.results, "join results")
+    for axis in share.axes:
+        beside = tuple(asker.name for asker in axis.askers)
+        if len(beside) > 1:
+            updates, lookups = axis.part.saved.shared_updates, axis.part.saved.lookups
+            what = "every result updates the panes once"
+            yield Shared(SS3.name, beside, beside, what, updates, "result updates")
+            yield Shared(CS5.name, beside, beside, "windows are answered in one scan", lookups, "lookups")
+    what = "the join is made once: its windows"
+    yield Shared(SS3.name, names, names, what, saved.tuples, "tuple insertions")
 
 
 def _state(part: Slice, queries: Sequence[RunningQuery], names: tuple[str, ...]) -> Iterator[Shared]:
