@@ -353,7 +353,8 @@ class Database:
         """Rows of a relation come and go, also while queries run; `delete` names whole rows or only some columns.
 
         They take effect at `time`, by default at the next instant that no query has answered yet; that instant is
-        given back, in ticks (None while no query reads the relation). All is done or, with an InputError, nothing.
+        given back, in ticks (None while no query reads the relation and none of its updates has a time). All is done
+        or, with an InputError, nothing.
         """
         with self._turn:
             declared = self._find(relation, Relation)

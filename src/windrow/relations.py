@@ -168,7 +168,7 @@ def _conform(relation: Relation, data: Any, wanted: Iterable[Column]) -> pa.Reco
     missing = [column.name for column in columns if column.name.lower() not in given]
     unknown = [name for name in given.values() if name.lower() not in {c.name.lower() for c in relation.columns}]
     if missing or unknown:
-        told = f"missing is {', '.join(missing)}" if missing else f"not declared is {', '.join(unknown)}"
+        told = f"not declared is {', '.join(unknown)}" if unknown else f"missing is {', '.join(missing)}"
         raise InputError(
             f"the columns do not fit relation {relation.name}: {told}. Expected "
             f"{', '.join(column.name for column in columns)}; found {', '.join(given.values()) or 'none'}. "
