@@ -21,10 +21,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("subqueries merged into the query", merge_subqueries),  # first: the other rules see one join of all inputs
     ("selections pushed down", push_selections),  # before costs are compared: it is always better
     ("negations and semi-joins placed", place_negation.place_negation),
-    (
-        "duplicates eliminated below a join",
-        push_distinct.push_distinct,
-    ),  # last: δ* needs inputs without negative tuples
+    # Last: δ* needs inputs without negative tuples.
+    ("duplicates eliminated below a join", push_distinct.push_distinct),
 )
 ALTERNATIVES: tuple[tuple[str, Moves], ...] = (
     ("a negation or semi-join one step higher or lower", place_negation.moves),
