@@ -21,6 +21,7 @@ from windrow.answering import answer_newest, answer_slice
 from windrow.asking import ask_panes, ask_rows
 from windrow.errors import BindError, InputError, QueryError, StateError, UnsupportedError
 from windrow.expressions import Compiler, Context
+from windrow.flow.faults import own_faults
 from windrow.flow.flow import Flow
 from windrow.flow.leaves import BEGINNING as FLOW_BEGINNING
 from windrow.flow_snapshots import built_flows, put_flows_in_place, snapshot_flows
@@ -514,18 +515,17 @@ class Engine:
         ]
         if running.numbering is not None:
             running.numbering.add(table)
-        failed += self._feed(running, table, ts)
+        self._feed(running, table, ts)
         running.watermark.observe(oldest, newest)
         failed += self._answer(running, running.watermark.value)
         _raise(failed)
 
-    def _feed(self, running: RunningStream, table: pa.Table, ts: NDArray[np.int64]) -> list[QueryError]:
+    def _feed(self, running: RunningStream, table: pa.Table, ts: NDArray[np.int64]) -> None:
         """Hand tuples to the queries that keep them."""
         name = running.stream.name
         for query in self.flows.values():
             if name.lower() in query.streams:
                 query.flow.add(name, table, ts)
-        return []
 
     def job(self, name: str, derived: Sequence[Slice] | None = None) -> Job:
         """What workers elsewhere must know to slice this stream for the queries registered now.
@@ -604,7 +604,7 @@ class Engine:
         for table in sliced.tuples:
             if running.numbering is not None:
                 running.numbering.add(table)
-            failed += self._feed(running, table, timestamps(running.stream, table))
+            self._feed(running, table, timestamps(running.stream, table))
         if sliced.kept is not None:
             for flow_query in self.flows.values():
                 flow_query.flow.see(name, sliced.kept[0])
@@ -726,12 +726,10 @@ class Engine:
         for query in list(self.flows.values()):
             if running.stream.name.lower() in query.streams:
                 try:
-                    query.move(self.streams)
+                    with own_faults():
+                        query.move(self.streams)
                 except QueryError as error:
                     failed.append(self.stop(query, error))
-                except (pa.ArrowException, NotImplementedError) as error:  # a fault of ours must not stop the others
-                    told = f"{type(error).__name__}: {error}; this is an error in Windrow, please report it"
-                    failed.append(self.stop(query, QueryError(told)))
         return failed
 
     def ask(self, plan: PeriodicAggregate) -> pa.Table:

@@ -165,14 +165,12 @@ class StreamSchedule:
         self._scheduler.done(execution)
         waited = self._clock() - self._came
         self.latencies.extend([waited] * execution.queries)
-        for group, costs in self._costs.items():
-            if execution.atoms and execution.atoms[0].group == group:
-                costs.samples.append(([atom.summary for atom in execution.atoms], seconds))
-                if len(costs.samples) >= costs.wanted:
-                    self._scheduler.set_cost(group, ProbeCost(costs.kind).fitted(costs.samples))
-                    costs.wanted *= 2
-                    costs.samples = costs.samples[-SAMPLES:]
-                break
+        costs = self._costs[execution.group]
+        costs.samples.append(([atom.summary for atom in execution.atoms], seconds))
+        if len(costs.samples) >= costs.wanted:
+            self._scheduler.set_cost(execution.group, ProbeCost(costs.kind).fitted(costs.samples))
+            costs.wanted *= 2
+            costs.samples = costs.samples[-SAMPLES:]
 
     def query(self, name: str) -> dict[str, Any]:
         """What one query has achieved; periods in ticks of its stream."""

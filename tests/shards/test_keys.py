@@ -181,7 +181,6 @@ def test_a_key_says_what_it_deals(db: windrow.Database) -> None:
     key = keys(db, text)[0]
     assert isinstance(key, ShardKey)
     assert str(key) == "p.a, q.b"
-    assert key.sources == {0: "a", 1: "b", 2: "a"}
     assert key.apart
 
 

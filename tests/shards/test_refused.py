@@ -32,7 +32,7 @@ def played(text: str, p: list[tuple[int, int | None]], q: list[tuple[int, int | 
     key = shard_key(flow.query, flow.plan)
     assert isinstance(key, str) == forced, key
     if isinstance(key, str):
-        key = ShardKey({"p": "a", "q": "a"}, {}, False)
+        key = ShardKey({"p": "a", "q": "a"}, False)
     shards = [Flow(flow.query, flow.plan, db._engine._compiler) for _ in range(2)]
     both = query.running.flow = SideBySide(flow, key, shards)
     for name, rows in (("p", p), ("q", q)):

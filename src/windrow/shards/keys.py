@@ -27,8 +27,6 @@ class ShardKey:
 
     columns: Mapping[str, str]
     """From the lower-case name of a stream to the column."""
-    sources: Mapping[int, str]
-    """From the id of each stream in the query's own FROM (not in windowed subqueries) to the column."""
     apart: bool
     """Whether the key is in the output, so that equal rows never come from two shards."""
 
@@ -45,8 +43,7 @@ def shard_key(query: BoundQuery, plan: nodes.Output) -> ShardKey | str:
     assert ways  # a query without any would have been refused
     best = min(ways, key=lambda way: _preference(query, way))
     columns = dict(sorted(best.columns.items()))
-    sources = {one.id: columns[one.stream.name.lower()] for one in query.sources if one.stream is not None}
-    return ShardKey(columns, sources, bool(best.places))
+    return ShardKey(columns, bool(best.places))
 
 
 def _preference(query: BoundQuery, way: Way) -> tuple[bool, int, int, list[tuple[str, int]]]:

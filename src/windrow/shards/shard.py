@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windrow.errors import Error
 from windrow.expressions import Compiler
+from windrow.flow.faults import own_faults
 from windrow.flow.flow import Flow
 from windrow.flow_snapshots import loaded_tables, stored_tables
 from windrow.kernels.jit import Ints
@@ -78,13 +79,10 @@ class Shard:
         said: list[Answer] = []
         for query, what, *arguments in post.calls:
             try:
-                batches = self._do(post, query, what, arguments)
+                with own_faults():
+                    batches = self._do(post, query, what, arguments)
             except Error as error:
                 said.append(self._fail(query, post, str(error)))
-                continue
-            except (pa.ArrowException, NotImplementedError) as error:  # a fault of ours must not stop the others
-                told = f"{type(error).__name__}: {error}; this is an error in Windrow, please report it"
-                said.append(self._fail(query, post, told))
                 continue
             said += [Answer(query, post.number, ANSWERS, ipc(batch)) for batch in batches if batch.num_rows]
         return said
