@@ -175,17 +175,32 @@ class Database:
             if hasattr(schema, "isStreaming"):
                 self._frames[name.lower()] = schema
 
-    def query(self, text: str, *, name: str | None = None, synopsis: str | None = None, strategy: str = "upa") -> Query:
+    def query(
+        self,
+        text: str,
+        *,
+        name: str | None = None,
+        synopsis: str | None = None,
+        priority: int | None = None,
+        strategy: str = "upa",
+    ) -> Query:
         """Register a persistent query; it is answered from the next due time on.
 
-        `synopsis` is the hint `SELECT /*+ SYNOPSIS(…) */ …`, and becomes part of the text.
+        `synopsis` is the hint `SELECT /*+ SYNOPSIS(…) */ …`, `priority` is `/*+ PRIORITY(…) */`: in a live run the
+        greater goes first among queries with equal deadlines. Both become part of the text.
         `strategy` is for experiments with continuous queries: upa (state matches the update patterns), nt (negative
         tuples everywhere) or direct (lists that are scanned); the answers are the same.
         """
         expect_text(text, "the text of a query")
         if strategy not in get_args(Strategy):
             raise SetupError(f"there is no strategy {strategy!r}; the strategies are {', '.join(get_args(Strategy))}")
-        statement = text if synopsis is None else hinted(text, expect_text(synopsis, "the synopsis of a query"))
+        statement: str | exp.Expr = text
+        if synopsis is not None or priority is not None:
+            if synopsis is not None:
+                expect_text(synopsis, "the synopsis of a query")
+            if priority is not None:
+                priority = expect_whole_number(priority, "the priority of a query")
+            statement = hinted(text, synopsis, priority)
         with self._turn:
             if name is None:
                 number = len(self._queries) + 1

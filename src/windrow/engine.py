@@ -122,6 +122,10 @@ class Engine:
     def register(self, name: str, query: BoundQuery, plan: Output, strategy: Strategy = "upa") -> Registered:
         """Register a query: from shared panes if they can answer it, else by operators of its own."""
         periodic = in_panes(query, plan)
+        asked = query.priority
+        if asked is not None and (periodic is None or periodic.rows is not None):
+            reason = f"{asked}: this query is answered when its tuples come, not by a schedule; leave the hint out"
+            raise BindError(reason, line=asked.line, column=asked.column)
         if periodic is not None:
             return self.add_query(name, periodic)
         return self.add_flow(name, query, plan, strategy)
@@ -422,6 +426,8 @@ class Engine:
             notes += explained(running, part, plan)
         elif plan.rows is None:
             notes += self._would_be_derived(running, plan)
+        if plan.priority is not None:
+            notes.append(("priority", f"{plan.priority.value}: in live runs the greater goes first at equal deadlines"))
         return notes
 
     def _would_be_derived(self, running: RunningStream, plan: PeriodicAggregate) -> list[tuple[str, str]]:

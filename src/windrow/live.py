@@ -110,7 +110,8 @@ class StreamSchedule:
             kind: Kind = next((one for one in KINDS if known is not None and known.name == one), "running")
             self._costs[group] = _Costs(kind)
             self._scheduler.set_cost(group, ProbeCost(kind))
-        return Task(name, plan.slide // self._unit, max(1, -(-query.reach // self._unit)), group)
+        priority = 0 if plan.priority is None else plan.priority.value
+        return Task(name, plan.slide // self._unit, max(1, -(-query.reach // self._unit)), group, priority)
 
     def set_policy(self, policy: str) -> None:
         """Go on with another policy."""

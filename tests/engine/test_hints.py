@@ -161,6 +161,12 @@ def test_explain_and_create_query_take_it() -> None:
          "cannot be done with a sum of DOUBLE or FLOAT, which would keep the rounding errors"),
         ("SELECT /*+ SYNOPSIS(interval) */ MAX(v) FROM s [PARTITION BY k ROWS 5 SLIDE 5]", windrow.BindError,
          "line 1, column 8: SYNOPSIS.interval.: a window with PARTITION BY keeps rows and no synopsis"),
+        ("SELECT /*+ PRIORITY(high) */ MAX(v) FROM s [RANGE 60 SLIDE 5]", windrow.BindError,
+         "there is no hint 'PRIORITY.high.'; .* PRIORITY.n. with a whole number"),
+        ("SELECT /*+ PRIORITY(1) PRIORITY(2) */ MAX(v) FROM s [RANGE 60 SLIDE 5]", windrow.BindError, "at most once"),
+        ("SELECT /*+ PRIORITY(1) */ MAX(v) FROM s [ROWS 60 SLIDE 5]", windrow.BindError,
+         "line 1, column 8: PRIORITY.1.: this query is answered when its tuples come, not by a schedule"),
+        ("SELECT /*+ PRIORITY(1) */ v FROM s [RANGE 60]", windrow.BindError, "not by a schedule"),
     ],
 )  # fmt: skip
 def test_refusals(query: str, error: type[Exception], message: str) -> None:
@@ -168,6 +174,17 @@ def test_refusals(query: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         db.query(query)
     assert not db.queries() and not db._engine.streams["s"].slices and db._engine.streams["s"].numbering is None
+
+
+def test_priority_beside_a_synopsis() -> None:
+    db = database()
+    query = db.query(text("MAX(v)", "interval"), priority=-4)
+    assert "/*+ SYNOPSIS(interval) PRIORITY(-4) */" in query.text
+    assert "asked for with the hint SYNOPSIS(interval)" in query.explain() and "priority: -4:" in query.explain()
+    with pytest.raises(windrow.BindError, match="the text has a hint, and the call has priority=3"):
+        db.query(query.text, priority=3)
+    with pytest.raises(windrow.InputError, match="the priority of a query: expected a whole number, found str"):
+        db.query(text("MAX(v)"), priority="high")  # type: ignore[arg-type]
 
 
 def test_a_plus_in_other_comments_is_no_hint() -> None:

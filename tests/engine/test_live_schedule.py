@@ -105,6 +105,23 @@ def test_all_due_times_are_answered_when_the_load_allows_it(policy: str, cuts: l
                    for time in q.answers()["_time"].to_pylist())  # fmt: skip
 
 
+@pytest.mark.parametrize("by_hint", [True, False])
+def test_the_higher_priority_goes_first_at_equal_deadlines(by_hint: bool) -> None:
+    live = Live("edf")
+    for number, priority in enumerate((0, 3, -2)):
+        hint = f"/*+ PRIORITY({priority}) */ " if by_hint else ""
+        text = f"SELECT {hint}MIN(b) AS low FROM s [RANGE {20 + number} SLIDE 7]"
+        live.db.query(text, name=f"p{priority}", priority=None if by_hint else priority)
+    live.take(rows(0, 10))
+    order = []
+    for one, work, execution in live.schedule.work():
+        order += [name for name in work.queries if name.startswith("p")]
+        live.db._engine.execute(work.stream, work.now, work.queries)
+        one.done(execution, 0.001)
+    assert order == ["p3", "p0", "p-2"] * 2  # due at 0 and at 7
+    assert "\npriority: 3: " in next(query for query in live.db.queries() if query.name == "p3").explain()
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_under_overload_periods_get_longer_and_answers_stay_exact(policy: str) -> None:
     live = Live(policy)

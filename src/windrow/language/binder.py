@@ -11,7 +11,7 @@ from windrow.language import nodes, types
 from windrow.language.aggregates import aggregate_call, is_aggregate, return_type
 from windrow.language.bound import SOURCE_ID, BoundQuery, Source
 from windrow.language.catalog import RESERVED_COLUMNS, Catalog, Column, Relation, Stream
-from windrow.language.hints import take_hint
+from windrow.language.hints import take_hints
 from windrow.language.output_windows import without_output_windows
 from windrow.language.parse import normalise, parse_one
 from windrow.language.positions import error, position
@@ -56,7 +56,7 @@ class _Binder:
             ast = ast.this
         if not isinstance(ast, exp.Query):
             raise error(statement, "expected a query: SELECT … FROM stream [window] …")
-        hint = take_hint(ast)
+        hints = take_hints(ast)
         mark_calls(ast, self._catalog.functions)
         ast = without_output_windows(ast)
         ast.pop()
@@ -70,7 +70,8 @@ class _Binder:
         if output_window_node is not None:
             output_window = bind_window(output_window_node, columns, timestamps=timestamps)
         bound = BoundQuery(
-            text, ast, tuple(self._sources), columns, timestamps, slide, rows_slide, operator, output_window, hint
+            text, ast, tuple(self._sources), columns, timestamps, slide, rows_slide, operator, output_window,
+            hints.synopsis, hints.priority,
         )  # fmt: skip
         check_operator(bound, statement)
         return bound

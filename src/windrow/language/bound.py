@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from windrow.language.catalog import Column, Relation, Stream
-from windrow.language.hints import Hint
+from windrow.language.hints import Hint, Priority
 from windrow.language.positions import Position
 from windrow.windows.spec import Window
 
@@ -54,6 +54,7 @@ class BoundQuery:
     operator: str | None = None
     output_window: Window | None = None
     hint: Hint | None = None
+    priority: Priority | None = None
 
     @property
     def periodic(self) -> bool:

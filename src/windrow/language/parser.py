@@ -317,7 +317,7 @@ class CQLParser(StrictParser):
         return self._parse_stream_operator() or super()._parse_wrapped_select(table=table)
 
     def _parse_hint(self) -> exp.Hint | None:
-        """`/*+ SYNOPSIS(interval) */`; which hints there are, the binder knows."""
+        """`/*+ SYNOPSIS(interval) PRIORITY(1) */`; which hints there are, the binder knows."""
         token = self._curr
         if not self._match(TokenType.HINT):
             return None

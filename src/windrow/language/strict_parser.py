@@ -119,7 +119,7 @@ class StrictParser(DuckDBParser):
 
     def _in_words(self, message: str, found: str) -> str:
         if found.startswith("/*+"):
-            return "Expected one hint right behind SELECT: SELECT /*+ SYNOPSIS(interval) */ …"
+            return "Expected one hint right behind SELECT: SELECT /*+ SYNOPSIS(interval) PRIORITY(1) */ …"
         word = " ".join(found.upper().split())
         if word in _INSTEAD and message.startswith(_REPLACEABLE):
             hint = _INSTEAD[word]

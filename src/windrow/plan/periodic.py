@@ -16,7 +16,7 @@ from windrow.language import types
 from windrow.language.aggregates import AggregateCall, aggregate_call, is_aggregate
 from windrow.language.bound import SOURCE_ID, BoundQuery
 from windrow.language.catalog import Column, Stream
-from windrow.language.hints import Hint
+from windrow.language.hints import Hint, Priority
 from windrow.language.positions import position
 from windrow.language.user_functions import UserFunction
 from windrow.plan import nodes
@@ -84,6 +84,8 @@ class PeriodicAggregate:
     """The window as it is written, if it counts tuples."""
     hint: Hint | None = None
     """The synopsis that the query asks for."""
+    priority: Priority | None = None
+    """Who goes first among equal deadlines, in live runs."""
     apart: str = ""
     """For experiments: queries that share nothing have different ones."""
 
@@ -187,6 +189,7 @@ def periodic_aggregate(query: BoundQuery, plan: nodes.Output, *, one_time: bool 
         top.offset if top is not None else 0,
         rows,
         query.hint,
+        query.priority,
     )
 
 
