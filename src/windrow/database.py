@@ -346,19 +346,19 @@ class Database:
         """The rows of a relation; those of one with a source are read when they are first asked for."""
         with self._turn:
             declared = self._find(name, Relation)
-            if not self._engine.relations.known(declared):
+            if not self._engine.flows.relations.known(declared):
                 rows = declared.schema.empty_table()
                 if declared.format is not None:
                     rows = self._pipeline.read_relation(declared)
-                load = self._pipeline.load if self._running else self._engine.load_relation
+                load = self._pipeline.load if self._running else self._engine.flows.load_relation
                 load(declared, rows)
             self._unread.discard(declared.name)
-            return self._engine.relations.table(declared)
+            return self._engine.flows.relations.table(declared)
 
     def _read_relations(self) -> None:
         """Before tuples come: read the relations that queries join them with."""
         for name in list(self._unread):
-            if self._engine.readers(self._find(name, Relation)):
+            if self._engine.flows.readers(self._find(name, Relation)):
                 self.relation(name)
             self._unread.discard(name)
 
@@ -374,7 +374,7 @@ class Database:
         with self._turn:
             declared = self._find(relation, Relation)
             self.relation(declared.name)
-            update = self._pipeline.update if self._running else self._engine.update
+            update = self._pipeline.update if self._running else self._engine.flows.update
             return update(declared, insert, delete, None if time is None else _instant(time))
 
     def close(self) -> None:
@@ -555,7 +555,7 @@ class Database:
                 )
         for source in every_relation(bound):
             assert source.relation is not None
-            if self._running or source.relation.format is None or self._engine.relations.known(source.relation):
+            if self._running or source.relation.format is None or self._engine.flows.relations.known(source.relation):
                 self.relation(source.name)
             else:
                 self._unread.add(source.relation.name)  # a check of a script starts no Spark
@@ -620,10 +620,10 @@ class Database:
             if self._control is not None:
                 self._control.forget(found.name)
         else:
-            users = [query.name for query in self._engine.readers(found)]
+            users = [query.name for query in self._engine.flows.readers(found)]
             if users:
                 raise StateError(f"relation {found.name} is read by {', '.join(users)}; drop them first")
-            self._engine.relations.forget(found)
+            self._engine.flows.relations.forget(found)
             self._unread.discard(found.name)
         self.catalog.remove(name)
 

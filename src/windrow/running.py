@@ -259,6 +259,13 @@ class RunningStream:
         """The queries that share a slice."""
         return [query for query in self.queries.values() if query.slice is part]
 
+    def slice_of(self, plan: PeriodicAggregate) -> Slice | None:
+        """The slice that a query shares, or would share; None when there is none yet."""
+        slices = self.slices
+        if plan.rows is not None:
+            slices = {} if self.numbering is None else self.numbering.slices
+        return slices.get(plan.share_key)
+
     def name_of(self, member: Member) -> str:
         """The query whose share of a slice this is."""
         return next(query.name for query in self.queries.values() if query.member is member)

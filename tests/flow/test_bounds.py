@@ -93,7 +93,7 @@ def test_state_is_bounded_by_the_windows(kind: str, strategy: str, monkeypatch: 
 def test_distinct_keeps_at_most_twice_its_output() -> None:
     db = database()
     db.query("SELECT DISTINCT a FROM s [RANGE 100]", name="mine")
-    flow = db._engine.flows["mine"].flow
+    flow = db._engine.flows.queries["mine"].flow
     (operator,) = [one for one in flow.graph.operators if one.name == "distinct"]
     for step in range(100):
         db.push("s", tuples(step))
@@ -232,7 +232,7 @@ def test_rows_that_do_not_fit_a_relation(rows: object) -> None:
 def test_deleted_rows_of_a_relation_are_forgotten_beside_windows_that_wait(window: str) -> None:
     db = database()
     query = db.query(f"SELECT x.k FROM s [{window}] AS x, prices AS n WHERE x.a = n.a", name="mine")
-    (joined,) = [one for one in db._engine.flows["mine"].flow.graph.operators if one.name == "nrr join"]
+    (joined,) = [one for one in db._engine.flows.queries["mine"].flow.graph.operators if one.name == "nrr join"]
     db.push("s", pa.table({"t": [-1], "a": pa.array([99], pa.int32()), "k": [0]}))  # its key never comes again
     sizes = []
     for step in range(STEPS):

@@ -63,7 +63,7 @@ def through_workers(db: windrow.Database, name: str, piece: pa.Table) -> int:
 def test_the_selections_above_the_windows(text: str, wanted: dict[str, list[str | None]]) -> None:
     engine = database(text)._engine
     for name, expected in wanted.items():
-        assert [None if one is None else one.sql("cql") for one in engine.kept_rows(name)] == expected
+        assert [None if one is None else one.sql("cql") for one in engine.flows.kept_rows(name)] == expected
 
 
 def test_only_wanted_rows_and_columns_travel() -> None:
@@ -71,7 +71,7 @@ def test_only_wanted_rows_and_columns_travel() -> None:
                   "SELECT s, SUM(b) AS v FROM p [RANGE 4 SLIDE 4] GROUP BY s")  # fmt: skip
     # NULLs come too: another part of the condition might fail there.
     assert through_workers(db, "p", TABLE) == TABLE["a"].to_pylist().count(1) + TABLE["a"].null_count
-    assert db._engine.kept_columns("p") == {"t", "a", "b"}
+    assert db._engine.flows.kept_columns(db._engine.streams["p"].stream) == {"t", "a", "b"}
     db.query("SELECT a FROM p [ROWS 3]")
     assert through_workers(db, "p", TABLE.set_column(0, "t", pa.array(range(100, 140), pa.int64()))) == 40
 
@@ -107,7 +107,7 @@ def test_answers_are_those_of_the_reference(text: str, tables: dict[str, pa.Tabl
     except windrow.Error:
         assume(False)
         raise
-    assume(any(one is not None for name in query.running.streams for one in db._engine.kept_rows(name)))
+    assume(any(one is not None for name in query.running.streams for one in db._engine.flows.kept_rows(name)))
     pieces = [(name, piece) for name, table in tables.items() for piece in cut(table, seed, 3)]
     for name, piece in pieces:
         through_workers(db, name, piece)

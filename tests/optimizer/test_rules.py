@@ -78,7 +78,7 @@ def answers(bound: BoundQuery, plan: nodes.Node, tables: dict[str, pa.Table]) ->
     """What operators that run exactly this plan answer."""
     assert isinstance(plan, nodes.Output)
     engine = database(optimizer=False)._engine
-    query = engine.add_flow("q", bound, plan)
+    query = engine.flows.add("q", bound, plan)
     for since, upto in ((-100, 10), (10, 20), (20, 1 << 40)):
         for name, table in tables.items():
             ticks = table["t"].to_numpy()

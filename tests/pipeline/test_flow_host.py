@@ -140,13 +140,13 @@ def feed(host: Host, folder: Folder, steps: range, *, compact_at: int = -1) -> N
         if number <= host.done.get(stream, -1):
             continue
         for name, came, gone in UPDATES if step == 4 else ():
-            known = host.engine.relations.table(RELATIONS[name]).to_pylist()
+            known = host.engine.flows.relations.table(RELATIONS[name]).to_pylist()
             if came[0] not in known:
                 host.update(RELATIONS[name], came, gone, 16)
         if step == 5 and "later" not in host.queries:
             if host.catalog.get("later_names") is None:
                 host.catalog.add(RELATIONS["later_names"])
-            if not host.engine.relations.known(RELATIONS["later_names"]):
+            if not host.engine.flows.relations.known(RELATIONS["later_names"]):
                 host.load(RELATIONS["later_names"], ROWS["later_names"])
             host.add(folder.definition("later", LATER))
         host.take(stream, number, packed(host, stream, piece), flush=step % 2 == 0)
@@ -274,7 +274,7 @@ def test_a_changed_relation_starts_its_queries_afresh(tmp_path: Path) -> None:
     assert "relation names is declared otherwise now and is read anew" in found.afresh
     assert any(one.startswith("query named starts afresh with its relation names") for one in found.afresh)
     assert {*found.resumed} == {*TEXTS} - {"named"}
-    assert host.engine.relations.table(changed["names"]).equals(ROWS["names"])
+    assert host.engine.flows.relations.table(changed["names"]).equals(ROWS["names"])
     feed(host, folder, range(len(BATCHES)))
     host.finish(list(STREAMS))
     host.close()

@@ -206,7 +206,7 @@ def test_spark_filters_what_no_window_can_use(
     db = database(spark, tmp_path, ", scan 'rows'")
     query = db.query("SELECT x.a FROM p [RANGE 9] AS x, q [RANGE 9] AS y WHERE x.a = y.a AND x.s = 'x' AND y.b > 9")
     counted = db.query("SELECT COUNT(*) AS n FROM p [RANGE 5] WHERE s = 'y' AND a = 2")
-    kept = {name: common_filter([], db._engine.kept_rows(name)) for name in TABLES}
+    kept = {name: common_filter([], db._engine.flows.kept_rows(name)) for name in TABLES}
     assert kept == {
         "p": "coalesce((`s` = 'x'), true) OR coalesce(((`s` = 'y') AND (`a` = 2)), true)",
         "q": "coalesce((`b` > 9), true)",

@@ -104,10 +104,10 @@ class ShardedWorld(World):
 
     def _copy(self, flow: Flow) -> Flow:
         engine = self.db._engine
-        copy = Flow(flow.query, flow.plan, engine._compiler, strategy=flow.strategy, since=flow.since)
+        copy = Flow(flow.query, flow.plan, engine._compiled.compiler, strategy=flow.strategy, since=flow.since)
         for source in every_relation(flow.query):
             assert source.relation is not None
-            rows, updates = engine.relations.seen_from(source.relation, flow.since)
+            rows, updates = engine.flows.relations.seen_from(source.relation, flow.since)
             copy.update(source.name, rows, None, None)
             for time, came, gone in updates:
                 copy.update(source.name, came, gone, time)

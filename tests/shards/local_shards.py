@@ -20,12 +20,12 @@ class LocalShards:
         self._engine = db._engine
         self._outbox = Outbox(shards)
         self._outbox.streams, self._outbox.open = {name.lower() for name in streams}, True
-        self._engine.move_to_shards(self._outbox)
+        self._engine.flows.move_to_shards(self._outbox)
         self.shards = [Shard() for _ in range(shards)]
 
     def remote(self, name: str) -> RemoteFlow | None:
         """The flow of a query that runs in the shards."""
-        query = self._engine.flows.get(name)
+        query = self._engine.flows.queries.get(name)
         return query.flow if query is not None and isinstance(query.flow, RemoteFlow) else None
 
     def deliver(self) -> None:
@@ -40,7 +40,7 @@ class LocalShards:
                 said += shard.take(post)
             said += shard.held()
         for name, delivery in deliveries(said, self.remote).items():
-            query = self._engine.flows[name]
+            query = self._engine.flows.queries[name]
             if delivery.batch is not None:
                 query.add(delivery.batch)
             if delivery.error is not None:

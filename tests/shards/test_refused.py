@@ -33,7 +33,7 @@ def played(text: str, p: list[tuple[int, int | None]], q: list[tuple[int, int | 
     assert isinstance(key, str) == forced, key
     if isinstance(key, str):
         key = ShardKey({"p": "a", "q": "a"}, False)
-    shards = [Flow(flow.query, flow.plan, db._engine._compiler) for _ in range(2)]
+    shards = [Flow(flow.query, flow.plan, db._engine._compiled.compiler) for _ in range(2)]
     both = query.running.flow = SideBySide(flow, key, shards)
     for name, rows in (("p", p), ("q", q)):
         if rows:

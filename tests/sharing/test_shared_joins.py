@@ -123,7 +123,7 @@ def test_answers_are_those_of_each_query_alone(
             assert_same(one.answers(), alone.answers())
     if not late and len(texts) == len(twins):
         assert all(shared(one) for one, _ in twins)
-        assert len(together._engine.joins) == 1
+        assert len(together._engine.flows.joins) == 1
     assert not any(shared(alone) for _, alone in twins)
     together.finish()
     apart.finish()
@@ -241,7 +241,7 @@ def test_one_alone_has_operators_of_its_own() -> None:
     assert shared(one) and shared(two)
     db.drop("one")
     db.drop("two")
-    assert not db._engine.joins
+    assert not db._engine.flows.joins
     assert not shared(db.query(TEXT.format(**FITS)))
 
 
@@ -265,7 +265,7 @@ def test_the_join_and_its_results_are_made_once() -> None:
             db.push(name, table)
         held[sharing] = sum(query.running.state["state_rows"] for query in queries)
         if sharing:
-            (share,) = db._engine.joins
+            (share,) = db._engine.flows.joins
             told = db.execute("SHOW SHARING").to_pylist()
     assert len(share.axes) == 1
     assert share.saved.tuples == 4 * 1200

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from windrow.engine import FARTHEST_TICK, Engine
+from windrow.engine import Engine
 from windrow.errors import CheckpointError, QueryError, SinkError
 from windrow.flowing import FlowQuery
 from windrow.job import Job, require_importable
@@ -39,6 +39,7 @@ from windrow.shards.outbox import Outbox
 from windrow.shards.remote import RemoteFlow
 from windrow.shards.shard import Answer
 from windrow.sliced import Sliced, unpack
+from windrow.windows.spec import FARTHEST_TICK
 
 VERSION = 2
 
@@ -145,8 +146,9 @@ class Host:
             for part in running.slices.values()
             if part.group is not None
         )
-        kept = [None if one is None else one.sql("cql") for one in self.engine.kept_rows(stream)]
-        version = panes, tuple(derived), running.numbering is not None, self.engine.kept_columns(stream), kept
+        kept = [None if one is None else one.sql("cql") for one in self.engine.flows.kept_rows(stream)]
+        columns = self.engine.flows.kept_columns(running.stream)
+        version = panes, tuple(derived), running.numbering is not None, columns, kept
         known = self._jobs.get(stream)
         if known is None or known[0] != version:
             parts = list(running.slices.values())
@@ -218,7 +220,7 @@ class Host:
 
     def update(self, relation: Relation, came: Any, gone: Any, time: int | None) -> int | None:
         """Rows of a relation come and go; gives the instant. An InputError leaves everything as it was."""
-        when, added, removed = self.engine.check_update(relation, came, gone, time)
+        when, added, removed = self.engine.flows.check_update(relation, came, gone, time)
         event = {"kind": "update", "relation": relation.name, "time": when, "added": added.num_rows}
         self._commit(event, pa.Table.from_batches([added, removed], relation.schema))
         return None if when == -FARTHEST_TICK else when
@@ -265,13 +267,13 @@ class Host:
                 self.open_sinks()
             case "relation":
                 assert table is not None
-                self.engine.load_relation(self._relation(event["relation"]), table)
+                self.engine.flows.load_relation(self._relation(event["relation"]), table)
             case "update":
                 assert table is not None
                 relation = self.catalog.get(event["relation"])
                 assert isinstance(relation, Relation)
                 came, gone = table.slice(0, event["added"]), table.slice(event["added"])
-                self.engine.update(relation, came, gone, event["time"])
+                self.engine.flows.update(relation, came, gone, event["time"])
             case "finish":
                 self._answering(lambda: self.engine.finish(event["streams"]))
                 self.finished = all(running.finished for running in self.engine.streams.values())
@@ -403,7 +405,7 @@ class Host:
 
     def post(self) -> None:
         """Tell the shards what there is to tell. It is in the journal or in a snapshot, and would be told again."""
-        outbox = self.engine.outbox
+        outbox = self.engine.flows.outbox
         rows = None if outbox is None or self._posts is None else outbox.take()
         if rows is not None and self._posts is not None:
             self._posts.put(rows)
@@ -412,7 +414,7 @@ class Host:
         """What the shards said in a micro-batch of theirs; the same one twice is written once."""
         began = perf_counter()
         for name, delivery in deliveries(answers, self._remote).items():
-            query = self.engine.flows[name]
+            query = self.engine.flows.queries[name]
             assert isinstance(query.flow, RemoteFlow)
             if delivery.batch is not None:
                 self._hand_out(batch, query, delivery.batch)
@@ -425,7 +427,7 @@ class Host:
         self.spend("shards", began)
 
     def _remote(self, name: str) -> RemoteFlow | None:
-        query = self.engine.flows.get(name)
+        query = self.engine.flows.queries.get(name)
         return query.flow if query is not None and isinstance(query.flow, RemoteFlow) else None
 
     def _hand_out(self, batch: int, query: FlowQuery, rows: pa.RecordBatch) -> None:
@@ -437,7 +439,7 @@ class Host:
             query.shown()
 
     def _stop(self, name: str, why: str) -> None:
-        query = self.engine.flows.get(name)
+        query = self.engine.flows.queries.get(name)
         if query is not None:
             self.engine.stop(query, QueryError(why))
 
@@ -517,13 +519,13 @@ class Host:
     def _reopen_outbox(self, state: Mapping[str, Any]) -> None:
         """Let a recovered engine have as many shards as it had."""
         if "outbox" in state:
-            outbox = self.engine.outbox = Outbox(state["outbox"]["shards"])
+            outbox = self.engine.flows.outbox = Outbox(state["outbox"]["shards"])
             outbox.streams, outbox.open = set(state["outbox"]["streams"]), True
 
     def close(self) -> None:
         """Close the sinks and the checkpoint."""
-        if self.engine.outbox is not None:
-            self.engine.outbox.open = False
+        if self.engine.flows.outbox is not None:
+            self.engine.flows.outbox.open = False
         for hosted in self.queries.values():
             if hosted.sink is not None:
                 hosted.sink.close()

@@ -108,8 +108,8 @@ def launch(
 
     def rows_of(relation: Relation) -> pa.Table:
         """The rows that a relation starts with: those of the database, or of its source."""
-        if engine.relations.known(relation) or relation.format is None:
-            return engine.relations.table(relation)
+        if engine.flows.relations.known(relation) or relation.format is None:
+            return engine.flows.relations.table(relation)
         return read(relation)
 
     marks = [(stream, fingerprint(stream) if stream in with_source else "") for stream in streams]
@@ -162,7 +162,7 @@ def _exchange(
     if checkpoint is not None and checkpoint.snapshot is not None:
         known = checkpoint.snapshot.meta["engine"].get("outbox", {}).get("shards", 0)
     else:
-        known = engine.outbox.shards if engine.outbox is not None else request.shards
+        known = engine.flows.outbox.shards if engine.flows.outbox is not None else request.shards
     if request.shards not in (0, known):
         had = f"{known} shards" if known else "no shards"
         raise SetupError(
@@ -173,12 +173,12 @@ def _exchange(
 
 
 def _open_outbox(engine: Engine, shards: int, streams: set[str]) -> None:
-    if engine.outbox is None:
+    if engine.flows.outbox is None:
         outbox = Outbox(shards)
         outbox.streams, outbox.open = streams, True
-        engine.move_to_shards(outbox)
+        engine.flows.move_to_shards(outbox)
     else:
-        engine.outbox.open = True
+        engine.flows.outbox.open = True
 
 
 def _require_bounded(sources: Sequence[Source]) -> None:

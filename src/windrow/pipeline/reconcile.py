@@ -86,11 +86,11 @@ def _first_of(query: Registered) -> str:
 
 def load_relations(host: Host, rows: Callable[[Relation], pa.Table]) -> None:
     """Fill the relations that queries read and nobody has filled."""
-    for query in list(host.engine.flows.values()):
+    for query in list(host.engine.flows.queries.values()):
         for source in every_relation(query.flow.query):
             assert source.relation is not None
-            if not host.engine.relations.known(source.relation):
-                host.engine.load_relation(source.relation, rows(source.relation))
+            if not host.engine.flows.relations.known(source.relation):
+                host.engine.flows.load_relation(source.relation, rows(source.relation))
 
 
 def _forget_relations(host: Host, wanted: Mapping[str, Relation], found: Resumption) -> dict[str, str]:
@@ -100,10 +100,10 @@ def _forget_relations(host: Host, wanted: Mapping[str, Relation], found: Resumpt
         new = wanted.get(old.name.lower())
         if new is not None and relation_to_json(new) == relation_to_json(old):
             continue
-        for query in host.engine.readers(old):
+        for query in host.engine.flows.readers(old):
             lost[query.name.lower()] = f"starts afresh with its relation {old.name}"
             host.engine.drop_query(query)
-        host.engine.relations.forget(old)
+        host.engine.flows.relations.forget(old)
         host.catalog.remove(old.name)
         what = "is declared otherwise now and is read anew" if new is not None else "is not in the script any more"
         found.afresh.append(f"relation {old.name} {what}")

@@ -186,7 +186,7 @@ class Run:
         host, began = self.host, perf_counter()
         with self._turn:
             derived = host.derived(name)
-            job, kept = host.job(name, derived), host.engine.kept_rows(name)
+            job, kept = host.job(name, derived), host.engine.flows.kept_rows(name)
             plans = [query.plan for query in host.engine.streams[name].queries.values()]
             watermark = host.watermark(name)
         table = slice_batch(source, frame, job, plans, kept, watermark)
