@@ -42,20 +42,22 @@ Found = dict[str, dict[int, dict[str, Point]]]
 """By data rate, number of queries, and policy."""
 
 
-def interval(costs: Costs, updates: int, seeds: Sequence[int]) -> float:
+def interval(costs: Costs, updates: int, seeds: Sequence[int], sustained: int = SUSTAINED) -> float:
     """Seconds between two updates: what conservative scheduling needs for one, when it is in no hurry."""
     needed = []
     for seed in seeds:
         guess = sum(cost.start + 100 * cost.combine + 100 * cost.post for cost in costs.groups.values()) * IDLE
         machine = Machine(guess, 0.0, costs=costs.groups)
-        found = simulate(workload(SUSTAINED, seed), machine, guess * updates, "conservative")
+        found = simulate(workload(sustained, seed), machine, guess * updates, "conservative")
         needed.append(found.busy * guess)
     return float(np.mean(needed)) + costs.update
 
 
-def simulated(costs: Mapping[str, Costs], sizes: Sequence[int], updates: int, seeds: Sequence[int]) -> Found:
+def simulated(
+    costs: Mapping[str, Costs], sizes: Sequence[int], updates: int, seeds: Sequence[int], sustained: int = SUSTAINED
+) -> Found:
     """All data rates, sizes and policies, with the same time between updates."""
-    every = interval(costs["low"], updates, seeds)
+    every = interval(costs["low"], updates, seeds, sustained)
     found: Found = {}
     for rate, one in costs.items():
         machine = Machine(every, one.update, costs=one.groups)
