@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-patterns bench-joins bench-scheduling bench-spark lock clean
+.PHONY: demo test test-long soak check lint types layers format bench bench-aggregates bench-patterns bench-joins bench-scheduling bench-live bench-spark lock clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml requirements.lock requirements-java.lock
@@ -64,6 +64,9 @@ bench-joins: $(READY) ## benchmarks/joins: tables and plots
 
 bench-scheduling: $(READY) ## benchmarks/scheduling: tables and plots
 	$(BIN)/python -m benchmarks.scheduling --plot-dir build/benchmarks
+
+bench-live: $(READY) ## benchmarks/scheduling/live: a thousand live queries on Spark, table and plot
+	$(BIN)/python -m benchmarks.scheduling.live --plot-dir build/benchmarks
 
 lock: ## pin the versions for Python 3.10 to 3.13 anew
 	uv pip compile --universal --python-version 3.10 --extra dev --no-header --no-annotate --no-emit-index-url \

@@ -1,6 +1,6 @@
 """Real time on Spark: a thousand live queries over one stream, with sharing and without.
 
-    python -m benchmarks.scheduling.live [--queries 1000] [--seconds 30]
+    python -m benchmarks.scheduling.live [--queries 1000] [--seconds 24] [--plot-dir build/benchmarks]
 
 One file is one second of the stream, and one window update. A rate is sustained when a second of the stream takes less
 than a second to read, slice, take in and answer. Latency is the time from a window update (the batch is taken in) to
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, sleep
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import windrow
-from benchmarks.measure import table
+from benchmarks.measure import Panel, draw, table
 
 KEYS = ("", "protocol", "port", "source")
 AGGREGATES = ("COUNT(*) AS n", "SUM(bytes) AS v", "MAX(bytes) AS v", "AVG(bytes) AS v")
@@ -30,6 +30,8 @@ DECLARED = "(ts TIMESTAMP, source INT, port INT, protocol INT, bytes INT) TIME t
 BEGIN = 1_800_000_000_000_000
 """Of the stream, in microseconds."""
 PATIENCE = 120.0
+SHARED = [100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 6_000_000, 8_000_000, 12_000_000]
+ALONE = [1_000, 5_000, 20_000, 40_000, 80_000, 160_000, 320_000]
 
 
 @dataclass(frozen=True)
@@ -66,20 +68,19 @@ def texts(count: int, seed: int = 8) -> list[str]:
 
 
 def write(directory: Path, rows: int, seconds: int) -> None:
-    """A file for each second."""
+    """A file for each second; all have the same rows in another order, because random numbers take their time."""
     directory.mkdir(parents=True)
     chance = np.random.default_rng(rows)
+    within = np.sort(chance.integers(0, 1_000_000, rows))
+    columns = {
+        "source": (chance.zipf(1.4, rows) % 200).astype(np.int32),
+        "port": chance.integers(0, 32, rows, np.int32),
+        "protocol": chance.integers(0, 6, rows, np.int32),
+        "bytes": chance.integers(40, 1500, rows, np.int32),
+    }
     for second in range(seconds):
-        ticks = BEGIN + second * 1_000_000 + np.sort(chance.integers(0, 1_000_000, rows))
-        table = pa.table(
-            {
-                "ts": pa.array(ticks).view(pa.timestamp("us")),
-                "source": pa.array(chance.zipf(1.4, rows) % 200, pa.int32()),
-                "port": pa.array(chance.integers(0, 32, rows), pa.int32()),
-                "protocol": pa.array(chance.integers(0, 6, rows), pa.int32()),
-                "bytes": pa.array(chance.integers(40, 1500, rows), pa.int32()),
-            }
-        )
+        ts = pa.array(BEGIN + second * 1_000_000 + within).view(pa.timestamp("us"))
+        table = pa.table({"ts": ts} | {name: np.roll(column, second * 17) for name, column in columns.items()})
         pq.write_table(table, directory / f"part-{second:05}.parquet", compression="none", use_dictionary=False)
         sleep(0.002)  # Spark takes files in the order of their modification times
 
@@ -139,7 +140,26 @@ def show(title: str, found: Sequence[Measured]) -> None:
     table(title, columns, rows)
 
 
-def run(queries: int, seconds: int, shared: Sequence[int], alone: Sequence[int]) -> dict[str, list[Measured]]:
+def picture(path: Path, found: Mapping[str, Sequence[Measured]]) -> None:
+    """Latency and load against the rate."""
+    latency, load = {}, {}
+    for name, runs in found.items():
+        rates = [one.rows for one in runs]
+        latency[f"{name}, p50"] = rates, [one.p50 * 1e3 for one in runs]
+        latency[f"{name}, p99"] = rates, [one.p99 * 1e3 for one in runs]
+        load[name] = rates, [one.seconds for one in runs]
+    draw(
+        path,
+        [
+            Panel("From a window update to an answer", "rows per second", "ms", latency, logx=True, logy=True),
+            Panel("Time that a second of the stream takes", "rows per second", "seconds", load, logx=True),
+        ],
+    )
+
+
+def run(
+    queries: int, seconds: int, shared: Sequence[int], alone: Sequence[int], plots: Path | None = None
+) -> dict[str, list[Measured]]:
     """Both, one after the other on one Spark."""
     from windrow.pipeline.session import start_session, stop_session
 
@@ -164,6 +184,8 @@ def run(queries: int, seconds: int, shared: Sequence[int], alone: Sequence[int])
             print(f"without: {best['alone'].rows:,} rows/s; ratio {one.rows / best['alone'].rows:.0f} (aim 20)")
         else:
             print(f"without: not even {min(alone):,} rows/s; ratio above {one.rows / min(alone):.0f} (aim 20)")
+    if plots is not None:
+        picture(plots / "scheduling_live.png", found)
     return found
 
 
@@ -171,11 +193,14 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--seconds", type=int, default=30, help="of the stream, in each run")
-    parser.add_argument("--shared", type=int, nargs="+", default=[100_000, 400_000, 800_000, 1_200_000, 1_600_000])
-    parser.add_argument("--alone", type=int, nargs="+", default=[1_000, 5_000, 20_000, 80_000])
+    parser.add_argument("--seconds", type=int, default=24, help="of the stream, in each run")
+    parser.add_argument(
+        "--shared", type=int, nargs="+", default=SHARED, help="rows per second, up to the first too high"
+    )
+    parser.add_argument("--alone", type=int, nargs="+", default=ALONE, help="the same, without sharing")
+    parser.add_argument("--plot-dir", type=Path, default=None, help="where the picture goes (default: none)")
     asked = parser.parse_args()
-    run(asked.queries, asked.seconds, asked.shared, asked.alone)
+    run(asked.queries, asked.seconds, asked.shared, asked.alone, asked.plot_dir)
 
 
 if __name__ == "__main__":
