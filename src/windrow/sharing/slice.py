@@ -147,7 +147,8 @@ class Slice:
             self.group.cut(newest)
             fresh = newest
         elif newest is not None:
-            fresh = newest if self.group is None else grid.ceil(max(newest, self.group.newest_edge))
+            fresh = newest if self.group is None else self.group.shorten(newest, grid)
+            self._counted_since = min(self._counted_since, max(fresh, newest))
         if self.group is None:
             self.group = ShareGroup([key.type for key in self.keys], [], grid)
             self._begin = self._forgotten = fresh
@@ -258,11 +259,25 @@ class Slice:
         return edges
 
     def _use(self, grid: Grid, since: int) -> None:
-        """From now on panes have the edges of this grid; older ones are known to end at `since`."""
+        """Rows to come get the edges of this grid; all panes behind `since` have them."""
         assert self.group is not None
-        if not self._grids or grid != self._grids[-1][1]:
-            self._grids.append((since if self._grids else BEGINNING, grid))
-            self.group.set_grid(grid)
+        if not self._grids:
+            self._grids.append((BEGINNING, grid))
+        elif grid != (old := self._grids[-1][1]):
+            if not grid.covers(old.progressions):
+                # Rows before `since` may still come: there, only the edges hold that old and new panes have.
+                both = Grid.exactly(edge for one in self.members for edge in one.progressions)
+                complete = self.group.complete_until
+                self._claim(BEGINNING if complete is None else self.floor(complete), both)
+            self._claim(since, grid)
+        self.group.set_grid(grid)
+
+    def _claim(self, since: int, grid: Grid) -> None:
+        """Behind `since` panes have the edges of this grid, whatever was known before."""
+        while self._grids and self._grids[-1][0] >= since:
+            del self._grids[-1]
+        if not self._grids or self._grids[-1][1] != grid:
+            self._grids.append((since, grid))
 
     def _aligned(self, since: int) -> int:
         """The next edge at which every pane that exists there ends, so that no pane lies on both sides of it."""

@@ -227,6 +227,27 @@ class ShareGroup:
             self._stores.close(closing, staying)
             self._open.replace(edges[staying])
 
+    @property
+    def complete_until(self) -> int | None:
+        """No row at or before this comes again; None when nothing was closed yet."""
+        return self._closed_until
+
+    def shorten(self, newest: int, grid: Grid) -> int:
+        """End the newest pane at the next edge of a grid behind `newest`, which no row so far is behind; gives the edge
+        behind which there is nothing yet.
+
+        Whoever looks at whole panes of the old length sees the same rows: those to come are in panes of the new grid.
+        """
+        edges = self._open.edges
+        others = np.concatenate([edges, self.closed_edges])
+        others = others[others < self.newest_edge]
+        complete = MIN_TICK if self._closed_until is None else self._closed_until
+        bound = grid.ceil(max(newest, complete, int(np.max(others, initial=MIN_TICK)) + 1))
+        if len(edges) and bound < int(edges.max()):
+            self._open.replace(np.minimum(edges, bound))
+            return bound
+        return grid.ceil(max(newest, self.newest_edge))
+
     def cut(self, edge: int) -> None:
         """End the pane that is being filled at `edge`: every row so far is at or before it, and none to come is."""
         self.close(edge)

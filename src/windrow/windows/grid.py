@@ -56,6 +56,11 @@ class Grid:
             return cls(((step, kept[0][1] % step),))
         return cls(kept)
 
+    @classmethod
+    def exactly(cls, progressions: Iterable[Progression]) -> Grid:
+        """These edges and no others."""
+        return cls(_reduce(progressions))
+
     @property
     def uniform(self) -> bool:
         """Whether all panes have the same length."""
