@@ -34,7 +34,7 @@ from windrow.language.hints import hinted
 from windrow.language.parse import parse
 from windrow.language.positions import position
 from windrow.language.user_functions import user_function
-from windrow.live import EXACT, LiveSchedule
+from windrow.live import LiveSchedule
 from windrow.plan.build import build
 from windrow.plan.explain import explain
 from windrow.plan.periodic import periodic_aggregate
@@ -42,7 +42,7 @@ from windrow.progress import OnProgress, Summary
 from windrow.query import Query
 from windrow.relations import every_relation
 from windrow.running import Registered
-from windrow.scheduling.policy import DEFAULT, POLICIES
+from windrow.scheduling.policy import DEFAULT, LIVE
 from windrow.state.choice import Strategy
 
 if TYPE_CHECKING:
@@ -470,8 +470,8 @@ class Database:
 
     @property
     def _schedule(self) -> LiveSchedule | None:
-        """Of the live run that goes on, if it has one."""
-        return self._pipeline.schedule if self._running else None
+        """Of the live run that goes on, or of the last one, if it has one."""
+        return None if self._control is None else self._control.schedule
 
     def _query_metrics(self, query: Query) -> dict[str, Any]:
         schedule = self._schedule
@@ -643,8 +643,8 @@ class Database:
 
 
 def _check_policy(policy: str) -> None:
-    if expect_text(policy, "the policy of a live run") not in (EXACT, *POLICIES):
-        raise SetupError(f"there is no policy {policy!r}; the policies are {', '.join((*POLICIES, EXACT))}")
+    if expect_text(policy, "the policy of a live run") not in LIVE:
+        raise SetupError(f"there is no policy {policy!r}; the policies are {', '.join(LIVE)}")
 
 
 def _shards(asked: int) -> int:

@@ -26,8 +26,6 @@ from windrow.scheduling.policy import DEFAULT
 from windrow.scheduling.scheduler import Scheduler
 from windrow.scheduling.task import SubGroup, Task
 
-EXACT = "exact"
-"""Not a policy of the scheduler: every due time is answered before the next batch is taken in."""
 SAMPLES = 64
 """Executions of a group after which its cost model is fitted to what was measured, and again after twice as many."""
 REMEMBERED = 20_000
@@ -137,11 +135,15 @@ class StreamSchedule:
             self._known, self._goal = {}, before
             self._costs.clear()
             self._follow()
-        behind = self._goal - self._scheduler.update
-        if behind > 0:
+        self.hurry()
+        self._goal = max(self._goal, mark.value // self._unit)
+
+    def hurry(self) -> None:
+        """Take all updates that have come as one."""
+        if self._goal is not None:
+            behind = max(0, self._goal - self._scheduler.update)
             self.skipped += behind
             self._scheduler.updated(behind)
-        self._goal = max(self._goal, mark.value // self._unit)
 
     def next(self, *, stay: bool = False) -> tuple[Work, Execution] | None:
         """What to answer next; None when all that is due is answered, or with `stay` all of the same update."""
@@ -172,6 +174,11 @@ class StreamSchedule:
             self._scheduler.set_cost(execution.group, ProbeCost(costs.kind).fitted(costs.samples))
             costs.wanted *= 2
             costs.samples = costs.samples[-SAMPLES:]
+
+    @property
+    def queries(self) -> list[str]:
+        """The names of those that it schedules."""
+        return list(self._known)
 
     def query(self, name: str) -> dict[str, Any]:
         """What one query has achieved; periods in ticks of its stream."""
@@ -213,6 +220,8 @@ class LiveSchedule:
         self.policy = policy
         self._clock = clock
         self._streams: dict[str, StreamSchedule] = {}
+        self._final: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] | None = None
+        """Of a run that has ended: by stream, its figures and those of its queries."""
         Scheduler(policy)  # an unknown policy is told now
 
     def arrived(self, running: RunningStream) -> None:
@@ -249,6 +258,18 @@ class LiveSchedule:
                 return chosen
         return []
 
+    def hurry(self) -> None:
+        """Of what is due, answer the newest only."""
+        for one in self._streams.values():
+            one.hurry()
+
+    def close(self) -> None:
+        """The run has ended: its figures stay as they are."""
+        self._final = {
+            name: (one.figures(), {query: one.query(query) for query in one.queries})
+            for name, one in self._streams.items()
+        }
+
     def begin_figures(self) -> None:
         """Forget the latencies so far, which pay for what is made once."""
         for one in self._streams.values():
@@ -256,9 +277,13 @@ class LiveSchedule:
 
     def query(self, stream: str, name: str) -> dict[str, Any]:
         """What one query has achieved."""
+        if self._final is not None:
+            return self._final.get(stream.lower(), ({}, {}))[1].get(name, {})
         known = self._streams.get(stream.lower())
         return {} if known is None else known.query(name)
 
     def figures(self) -> dict[str, Any]:
         """Of each stream."""
+        if self._final is not None:
+            return {name: figures for name, (figures, _) in self._final.items()}
         return {name: one.figures() for name, one in self._streams.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 
 import pyarrow as pa
 import pytest
@@ -112,8 +114,45 @@ def test_through_spark(spark: SparkSession, tmp_path: Path) -> None:
         assert told["queries"]["q0"]["requested_period"] == 2
         assert told["queries"]["q0"]["achieved_period"] <= 2
         db.stop()
+        told = db.metrics()  # of the run that has ended
+        assert told == db.metrics() and told["schedule"]["s"]["runs"] > 100 and told["queries"]["q0"]["staleness"] < 2
         for query, text in zip(db.queries(), TEXTS, strict=True):
             wanted = exact(text, rows(0, 120), slide_of(text))
             assert_same(at(query.answers(), set(wanted["_time"].to_pylist())), wanted)
     with windrow.connect(spark=spark) as db, pytest.raises(windrow.StateError, match="no run is going on"):
         db.set_policy("edf")
+
+
+def test_stopping_answers_what_is_late_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch has brought far more than can be answered soon: nobody waits for all of it, neither stop nor metrics."""
+    monkeypatch.setattr("windrow.pipeline.run.STOP_SECONDS", 0.1)
+    count = 400_000
+    table = rows(0, count)
+    write_files(tmp_path / "s", [table])
+    with windrow.connect(spark=spark) as db:
+        db.execute(
+            f"CREATE STREAM s (t BIGINT, a INT, b BIGINT) TIME t USING parquet OPTIONS (path '{tmp_path / 's'}')"
+        )
+        texts = [f"SELECT MAX(b) AS v, COUNT(*) AS n FROM s [RANGE {20 + i} SLIDE {1 + i % 3}]" for i in range(20)]
+        queries = [db.query(text) for text in texts]
+        db.start("0 seconds", format="noop", policy="edf")
+        while db.metrics()["streams"]["s"]["read"] < count:
+            db.wait(0.02)
+        began = perf_counter()
+        waited = [_waited(db.metrics) for _ in range(3)]
+        db.stop()
+        assert perf_counter() - began < 20 and max(waited) < 5  # all of it takes minutes
+        assert db.metrics()["schedule"]["s"]["skipped_updates"] > 0
+        for query, text in zip(queries, texts, strict=True):
+            (last,) = query.running.newest().to_pylist()
+            length = int(text.split("RANGE ")[1].split()[0])
+            assert last["_time"] > count - 5
+            assert last["v"] == max(i * 37 % 101 for i in range(last["_time"] - length + 1, last["_time"] + 1))
+
+
+def _waited(work: Callable[[], object]) -> float:
+    began = perf_counter()
+    work()
+    return perf_counter() - began

@@ -48,8 +48,10 @@ def test_fitted_numbers_are_never_negative() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match="'q': period must be at least one synopsis update, found 0"):
+    with pytest.raises(ValueError, match="'q': period must be a whole number of synopsis updates, at least 1: 0"):
         Task("q", 0)
+    with pytest.raises(ValueError, match="'q': period must be a whole number"):
+        Task("q", 1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'q': window must be"):
         Task("q", 1, window=0)
     with pytest.raises(ValueError, match="basic_interval, running, interval; found 'landmark'"):

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.language.catalog import Catalog, Relation, Stream
-from windrow.live import EXACT, LiveSchedule
+from windrow.live import LiveSchedule
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
@@ -26,6 +26,7 @@ from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import open_source, read_relation
 from windrow.progress import Progress, Summary
 from windrow.running import Registered
+from windrow.scheduling.policy import EXACT
 from windrow.state.choice import Strategy
 
 
@@ -66,6 +67,8 @@ class Control:
         self._master, self._settings, self._log = master, settings, log
         self._launched: Launched | None = None
         self._earlier: Host | None = None
+        self.schedule: LiveSchedule | None = None
+        """Of the run that goes on, or of the last one, if that is live and not exact."""
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._closed = False
         self._views: set[str] = set()
@@ -167,6 +170,7 @@ class Control:
             running = {name: hosted.running for name, hosted in launched.host.queries.items()}
             home.attach(launched.host.engine, running)
             self._launched = launched
+            self.schedule = launched.host.schedule
         return launched
 
     def _require_idle(self) -> None:
@@ -182,12 +186,17 @@ class Control:
         """End a run; several threads may ask for it, and one of them does it."""
         finish = finish and not launched.run.stopped
         launched.run.halt()
+        if not failed and not finish:
+            launched.run.settle()
         with self._home.turn:  # to the end: a query that comes now belongs to the run, or comes after it
             if self._launched is launched:
                 try:
                     launched.run.close(finish=finish, failed=failed)
                 finally:
                     self._launched, self._earlier = None, launched.host
+                    if launched.host.schedule is not None:
+                        launched.host.schedule.close()
+                    self.schedule = launched.host.schedule
         return launched.run.summary(
             ended=launched.host.finished,
             resumed=tuple(launched.found.resumed),
@@ -205,11 +214,6 @@ class Control:
             if name.lower() in launched.host.queries:  # its sink could not be opened
                 launched.host.drop(name)
             raise
-
-    @property
-    def schedule(self) -> LiveSchedule | None:
-        """Of the run that goes on, if that is live and not exact."""
-        return None if self._launched is None else self._launched.host.schedule
 
     def set_policy(self, policy: str) -> None:
         """Schedule by another policy from now on."""

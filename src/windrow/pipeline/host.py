@@ -197,6 +197,11 @@ class Host:
         self._commit({"kind": "execute", "work": work})
         return True
 
+    def hurry(self) -> None:
+        """Of what the schedule is behind with, answer the newest only."""
+        if self.schedule is not None:
+            self.schedule.hurry()
+
     def _execute(self, work: Sequence[tuple[str, int, Sequence[str]]]) -> None:
         executing, self._executing = self._executing, []
         for place, (stream, now, names) in enumerate(work):

@@ -15,7 +15,7 @@ from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.job import require_importable
 from windrow.language.catalog import Catalog, Relation, Stream
-from windrow.live import EXACT, LiveSchedule
+from windrow.live import LiveSchedule
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.declared import fingerprint
 from windrow.pipeline.definitions import QueryDefinition
@@ -29,7 +29,7 @@ from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import Source, open_source
 from windrow.progress import OnProgress, Progress
 from windrow.running import Registered, RunningQuery
-from windrow.scheduling.policy import DEFAULT
+from windrow.scheduling.policy import DEFAULT, EXACT
 from windrow.shards.outbox import Outbox
 
 FORGETFUL = frozenset({"socket"})

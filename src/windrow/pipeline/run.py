@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from threading import Event, Lock, RLock, Thread, local
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,10 @@ LIVE_PATIENCE = 2.0
 POLL = 0.02
 WORK_SECONDS = 0.02
 """How long the schedule may answer before a batch that waits is taken in."""
+YIELD = 0.0002
+"""Seconds between two turns of the schedule: a lock that is taken again at once leaves nobody else a chance."""
+STOP_SECONDS = 2.0
+"""How long a run that is stopped answers every due time that it is behind with."""
 SHARDS = "the shards"
 """Stands among the names of streams, of which none has a blank."""
 WATCHER_SECONDS = 5.0
@@ -221,6 +225,21 @@ class Run:
                 if not more and self.host.waiting:
                     self.host.flush()
                     self._after_step()
+            sleep(YIELD)
+
+    def settle(self) -> None:
+        """Once it is halted: answer what is due, all of it for a while, then what is late once, as of the newest state.
+
+        The caller has not got the turn: others get it now and then.
+        """
+        until = perf_counter() + STOP_SECONDS
+        more = True
+        while more:
+            with self._turn:
+                if perf_counter() > until:
+                    self.host.hurry()
+                more = self.host.work(WORK_SECONDS)
+            sleep(YIELD)
 
     def _deliver(self, batch: int, answers: list[Answer]) -> None:
         """What the shards said, in their own thread."""

@@ -143,7 +143,8 @@ class Atom:
             name=name,
             requested=self.period,
             scheduled=scheduled,
-            achieved=(done - member.since) / runs if runs else None,
+            # A gap that is too long already counts, though it has not ended.
+            achieved=((now if waiting else done) - member.since) / gaps if runs else None,
             runs=runs,
             latency=(waited + waiting) / gaps if gaps else 0.0,
             late=late,

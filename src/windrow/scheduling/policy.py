@@ -56,6 +56,10 @@ POLICIES: dict[str, Policy] = {
     )
 }
 DEFAULT = "hybrid-late-pending"
+EXACT = "exact"
+"""Not a policy of the scheduler: every due time is answered before the next batch is taken in."""
+LIVE = (*POLICIES, EXACT)
+"""What a live run may be told."""
 
 
 def policy(name: str | Policy) -> Policy:

@@ -26,9 +26,10 @@ class Task:
 
     def __post_init__(self) -> None:
         for what in ("period", "window"):
-            if getattr(self, what) < 1:
+            value = getattr(self, what)
+            if not isinstance(value, int) or value < 1:
                 raise ValueError(
-                    f"task {self.name!r}: {what} must be at least one synopsis update, found {getattr(self, what)}"
+                    f"task {self.name!r}: {what} must be a whole number of synopsis updates, at least 1: {value!r}"
                 )
 
 

@@ -16,6 +16,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from windrow.scheduling.policy import LIVE
+
 FAILED, BAD_SCRIPT, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
@@ -109,7 +111,7 @@ def run(
     ] = False,
     policy: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--policy", metavar="NAME", help="With --live: how to schedule queries; 'exact' skips nothing."),
+        typer.Option("--policy", metavar="NAME", help=f"With --live: how to schedule queries: {', '.join(LIVE)}."),
     ] = None,
     shards: Annotated[
         int,
@@ -148,6 +150,8 @@ def run(
         raise typer.BadParameter("it is for --live", param_hint="--trigger")
     if policy is not None and not live:
         raise typer.BadParameter("it is for --live", param_hint="--policy")
+    if policy is not None and policy not in LIVE:
+        raise typer.BadParameter(f"expected one of {', '.join(LIVE)}, found {policy!r}", param_hint="--policy")
     if keep_open and live:
         raise typer.BadParameter("a live run always leaves its windows open", param_hint="--keep-open")
     asked = _settings(settings or [])
