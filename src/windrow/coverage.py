@@ -30,7 +30,8 @@ def no_slice(running: RunningStream, plan: PeriodicAggregate) -> CoverageError:
     others = "; ".join(f"{_listed(queries)} ({_shape(queries[0].plan)})" for queries in by_slice[:MOST_NAMED])
     return CoverageError(
         f"no registered query on stream {running.stream.name} has the WHERE and GROUP BY of this question "
-        f"({_shape(plan)}). There are panes of: {others or 'none'}. {_register(plan)}"
+        f"({_shape(plan)}), and no combination of them has exactly its rows, with its aggregates and window. There are "
+        f"panes of: {others or 'none'}. {_register(plan)}"
     )
 
 

@@ -213,8 +213,9 @@ class Database:
         """Answer a one-time query now, from what the registered queries keep: `_time` and the select list.
 
         It has a window without SLIDE, which need not be that of a registered query. `[RANGE T OFFSET d]` needs queries
-        with the same stream, WHERE and GROUP BY; `[ROWS n]` needs a ROWS query on the stream. A CoverageError says what
-        is kept when that is not enough. `_time` is the newest window update.
+        with the same stream, WHERE and GROUP BY, or some that have its rows and groups together; `[ROWS n]` needs a
+        ROWS query on the stream. A CoverageError says what is kept when that is not enough. `_time` is the newest
+        window update.
 
         >>> import pyarrow as pa, windrow
         >>> db = windrow.connect()

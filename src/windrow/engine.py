@@ -6,6 +6,7 @@ push ─► late rows out ─► one Context per batch ─► every slice's pane
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.answering import answer_newest, answer_slice
-from windrow.asking import ask_panes, ask_rows
+from windrow.asking import ask_panes, ask_rows, explain_question
 from windrow.compiled import Compiled, check_hint
 from windrow.errors import BindError, InputError, QueryError, StateError, UnsupportedError
 from windrow.explaining import describe_panes
@@ -29,7 +30,7 @@ from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.parallel import each
 from windrow.plan.nodes import Output
-from windrow.plan.periodic import SUB_WINDOWS, PeriodicAggregate, in_panes
+from windrow.plan.periodic import ONE_TIME, SUB_WINDOWS, PeriodicAggregate, in_panes, periodic_aggregate
 from windrow.row_answers import answer_rows
 from windrow.running import Registered, RunningQuery, RunningStream
 from windrow.sharing.feeding import Deriving, derive, feed
@@ -170,7 +171,19 @@ class Engine:
     def describe_new(self, query: BoundQuery, plan: Output) -> list[tuple[str, str]]:
         """The same of a query that is not registered."""
         periodic = in_panes(query, plan)
-        return self.flows.describe_new(query, plan) if periodic is None else self._describe(periodic)
+        if periodic is not None:
+            return self._describe(periodic)
+        return [*self.flows.describe_new(query, plan), *self._asked_once(query, plan)]
+
+    def _asked_once(self, query: BoundQuery, plan: Output) -> list[tuple[str, str]]:
+        """What would answer a query without SLIDE as a question; nothing if that is not one, or nothing does now."""
+        with suppress(UnsupportedError):
+            asked = periodic_aggregate(query, plan, one_time=True)
+            terms = self._compiled.terms(asked)
+            if asked.rows is None and asked.slide == ONE_TIME:
+                running = self.streams[asked.stream.name.lower()]
+                return explain_question(running, asked, self._compiled.slice(asked), terms)
+        return []
 
     def _describe(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
         return describe_panes(self._compiled, self.streams[plan.stream.name.lower()], plan)
@@ -401,13 +414,14 @@ class Engine:
 
     def ask(self, plan: PeriodicAggregate) -> pa.Table:
         """Answer a one-time query from what the registered ones keep, as of the newest window update."""
-        if plan.hint is not None:
-            reason = f"{plan.hint}: a one-time query takes what the registered ones keep; leave the hint out"
-            raise BindError(reason, line=plan.hint.line, column=plan.hint.column)
+        for hint in (plan.hint, plan.priority):
+            if hint is not None:
+                reason = f"{hint}: a one-time query takes what the registered ones keep; leave the hint out"
+                raise BindError(reason, line=hint.line, column=hint.column)
         running = self.streams[plan.stream.name.lower()]
         rows, terms = AnswerRows.of(plan, self._compiled.compiler), self._compiled.terms(plan)
         if plan.rows is None:
-            return ask_panes(running, plan, rows, terms)
+            return ask_panes(running, plan, rows, self._compiled.slice(plan), terms)
         return ask_rows(running, plan, rows, self._compiled.slice(plan), terms)
 
     def stop(self, query: Registered, error: QueryError) -> QueryError:

@@ -17,6 +17,7 @@ from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.derivation import plan_sharing
 from windrow.sharing.feeding import Feeding
+from windrow.sharing.saved import Probed
 from windrow.sharing.slice import BEGINNING, Member, Slice
 from windrow.state.choice import Strategy
 from windrow.windows.due import first_due
@@ -209,6 +210,8 @@ class RunningStream:
     late_rows: int = 0
     batches: int = 0
     finished: bool = False
+    probed: dict[str, Probed] = field(default_factory=dict)
+    """By rules: the questions that were answered from several slices, and what that has saved."""
     numbering: Numbering | None = None
     """The axis of tuple numbers, while there are ROWS queries."""
     _finest: int | None = None

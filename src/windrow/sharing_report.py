@@ -21,7 +21,7 @@ from windrow.sharing.rules.computation import CS1, CS2, CS3, CS5, CS8
 from windrow.sharing.rules.described import Call, Described, Kept, Kind
 from windrow.sharing.rules.registry import BY_NAME
 from windrow.sharing.rules.state import SS1, SS2, SS3
-from windrow.sharing.slice import Slice
+from windrow.sharing.slice import Slice, Term
 from windrow.windows.grid import Grid
 
 SCHEMA = pa.schema(
@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 MOST_NAMED = 8
 _DONE = {Combine.ADD: "added", Combine.UNITE: "united", Combine.SUBTRACT: "subtracted"}
-_KINDS: dict[str, Kind] = {
+KINDS: dict[str, Kind] = {
     "running": "running", "interval": "interval", "basic_interval": "basic_interval", "landmark": "landmark"
 }  # fmt: skip
 
@@ -78,6 +78,11 @@ def shared(running: RunningStream) -> Iterator[Shared]:
         if part.derivation is not None:
             yield _derived(running, part, names)
         yield from _computation(part, queries, names)
+    for rules, probed in running.probed.items():
+        asked = (f"{probed.questions:,} question{'s' * (probed.questions > 1)}",)
+        owners, told = tuple(probed.owners), f"answered from {probed.lookups:,} windows of others"
+        yield Shared(rules, asked, owners, f"{told}, without panes of their own", probed.panes, "panes")
+        yield Shared(rules, asked, owners, f"{told}, without a look at tuples", probed.updates, "tuple updates")
 
 
 def shared_join(share: JoinShare) -> Iterator[Shared]:
@@ -123,7 +128,7 @@ def _derived(running: RunningStream, part: Slice, names: tuple[str, ...]) -> Sha
     rules = part.derivation.rules(part)
     saved = part.saved
     what = f"{saved.partials:,} partials came instead of {saved.derived_updates:,} tuples"
-    with_ = _owners(running, part.derivation.sources)
+    with_ = owners_of(running, part.derivation.sources)
     return Shared("+".join(rules), names, with_, what, saved.derived_updates - saved.partials, "tuple updates")
 
 
@@ -183,29 +188,33 @@ def explained(running: RunningStream, part: Slice, plan: PeriodicAggregate) -> l
     users = [one for one in running.slices.values() if one.derivation is not None and part in one.derivation.sources]
     if users:
         rules = sorted({rule for one in users if one.derivation is not None for rule in one.derivation.rules(one)})
-        notes.append(("serves", f"{listed(_owners(running, users))} take partials from here ({_rules(rules)})"))
+        notes.append(("serves", f"{listed(owners_of(running, users))} take partials from here ({rules_text(rules)})"))
     queries = running.queries_of(part)
     for query in queries:
         if query.plan is plan:
             often = giver_of(query, queries)
             if often is not None:
-                told = f"where both are due, the answers of {often.name} are taken ({_rules([CS8.name])})"
+                told = f"where both are due, the answers of {often.name} are taken ({rules_text([CS8.name])})"
                 notes.append(("output", f"{told}; so far {query.taken:,} windows were not looked up"))
     return notes
 
 
 def derivation_text(running: RunningStream, part: Slice, derivation: Derivation) -> str:
     """How a slice is had from others."""
-    owners = listed(_owners(running, derivation.more))
-    done = _DONE[derivation.how]
+    told = combined_text(running, derivation, "the partials")
+    return f"no tuple is looked at where that pays: {told} ({rules_text(derivation.rules(part))})"
+
+
+def combined_text(running: RunningStream, derivation: Derivation, what: str) -> str:
+    """What is done with the partials, or whatever else, of the sources."""
+    owners = listed(owners_of(running, derivation.more))
     if derivation.how is Combine.SUBTRACT:
-        told = f"the partials of {listed(_owners(running, derivation.less))} are subtracted from those of {owners}"
-    else:
-        told = f"the partials of {owners} are {done}"
-    return f"no tuple is looked at where that pays: {told} ({_rules(derivation.rules(part))})"
+        return f"{what} of {listed(owners_of(running, derivation.less))} are subtracted from those of {owners}"
+    return f"{what} of {owners} are {_DONE[derivation.how]}"
 
 
-def _rules(names: Sequence[str]) -> str:
+def rules_text(names: Sequence[str]) -> str:
+    """Rules with their sections."""
     told = [f"{name}, thesis {BY_NAME[name].section}" for name in names]
     return f"rule{'s' if len(told) > 1 else ''} {' and '.join(told)}"
 
@@ -216,7 +225,8 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def _owners(running: RunningStream, parts: Sequence[Slice]) -> tuple[str, ...]:
+def owners_of(running: RunningStream, parts: Sequence[Slice]) -> tuple[str, ...]:
+    """The queries that share these slices."""
     return tuple(query.name for query in running.queries.values() if query.slice in parts)
 
 
@@ -232,16 +242,17 @@ def described(query: RunningQuery) -> Described:
         (plan.stream.name.lower(),),
         (plan.window.length,),
         plan.slide,
-        tuple(_call(one, query) for one in plan.aggregations),
+        tuple(described_call(one, query.member.terms) for one in plan.aggregations),
         query.slice.selected or TRUE,
         frozenset(plan.key_names),
         repr(rest),
     )
 
 
-def _call(one: Aggregation, query: RunningQuery) -> Call:
-    terms = [term for term in query.member.terms if term.aggregate.name == one.name]
-    exact = all(term.value is None or not pa.types.is_floating(term.value.type) for term in terms)
+def described_call(one: Aggregation, terms: Sequence[Term]) -> Call:
+    """An aggregate of a query with these terms."""
+    values = [term.value for term in terms if term.aggregate.name == one.name]
+    exact = all(value is None or not pa.types.is_floating(value.type) for value in values)
     return Call(one.name, "*" if one.value is None else one.value.sql("cql"), exact)
 
 
@@ -258,7 +269,7 @@ def described_slice(part: Slice, queries: Sequence[RunningQuery]) -> Kept:
     name = part.group.explain(places[0]).name if places else "running"
     return Kept(
         shapes[0].streams,
-        _KINDS.get(name, "interval"),
+        KINDS.get(name, "interval"),
         s,
         longest // s,
         frozenset().union(*(shape.data for shape in shapes)),

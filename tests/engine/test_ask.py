@@ -236,8 +236,9 @@ def test_another_predicate_or_grouping() -> None:
     )
     db.push("s", rows(1, 12))
     message = (
-        r"no registered query on stream s has the WHERE and GROUP BY of this question \(no WHERE, no GROUP BY\)\. "
-        r"There are panes of: q0 \(WHERE v > 3, no GROUP BY\); q1 \(no WHERE, GROUP BY k\)\. Register a query with "
+        r"no registered query on stream s has the WHERE and GROUP BY of this question \(no WHERE, no GROUP BY\), and "
+        r"no combination of them has exactly its rows, with its aggregates and window\. There are panes of: "
+        r"q0 \(WHERE v > 3, no GROUP BY\); q1 \(no WHERE, GROUP BY k\)\. Register a query with "
         r"FROM s \[RANGE 5 SLIDE …\], and ask again"
     )
     with pytest.raises(windrow.CoverageError, match=message):

@@ -109,5 +109,12 @@ def test_every_cover_has_every_row_once(wanted: str, texts: list[str], insensiti
         assert times == holds(wanted, a, b)
 
 
+def test_nothing_is_taken_away_from_itself() -> None:
+    """What no row satisfies is disjoint from all, also from the one that has too many rows."""
+    never = where("a < 1 AND a > 2")
+    assert find_cover(never, [Q1, TRUE], subtractable=True) is None
+    assert find_cover(never, [Q1, TRUE, Q1], subtractable=True) == Cover(Combine.SUBTRACT, (0,), (2,))
+
+
 def test_a_query_without_where_is_covered_by_its_parts_only() -> None:
     assert find_cover(TRUE, [Q1, Q2], insensitive=True, subtractable=True) is None

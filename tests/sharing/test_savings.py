@@ -145,6 +145,12 @@ def test_ss4_subtraction(work: Counter[str]) -> None:
     assert told in db._find("others", windrow.Query).explain()
 
 
+def test_ss4_no_subtraction_of_a_slice_from_itself() -> None:
+    """Of a query that no packet satisfies."""
+    db = run({"all": query("COUNT(*)"), "none": query("COUNT(*)", "src < 1 AND src > 2")})
+    assert slice_of(db, "none").derivation is None
+
+
 def test_ss4_an_addition_is_found_later() -> None:
     """What is there first is no source of the new query, but can be had from it."""
     db = run({"both": query("SUM(length)", BOTH), "a": query("SUM(length)", TCP), "b": query("SUM(length)", UDP)})

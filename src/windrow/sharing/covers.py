@@ -93,7 +93,8 @@ def _difference(wanted: Predicate, given: Sequence[Predicate]) -> Cover | None:
     wholes = [number for number, one in enumerate(given) if wanted.implies(one)] if outside else []
     for whole in wholes[:MOST_CANDIDATES]:
         all_rows = given[whole]
-        within = [number for number in outside if given[number].implies(all_rows)][:MOST_CANDIDATES]
+        # A predicate that no row satisfies is disjoint even from the whole, which is not taken away from itself.
+        within = [number for number in outside if number != whole and given[number].implies(all_rows)][:MOST_CANDIDATES]
         if not all_rows.implies(wanted, *(given[number] for number in within)):
             continue
         for chosen in _choices(within):

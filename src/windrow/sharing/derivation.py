@@ -75,20 +75,30 @@ def is_source(source: Slice, part: Slice) -> bool:
 
     Keys that only the source has are plain columns: no row makes them fail, so the one never fails for the other.
     """
-    if source is part or source.derivation is not None or source.selected is None or not source.members:
+    if source is part or source.derivation is not None:
         return False
-    finer = all(key in source.keys for key in part.keys)
-    return finer and all(key.column is not None for key in source.keys if key not in part.keys) and (
-        can_be_regrouped(source)
-    )  # fmt: skip
+    return has_finer_groups(source, part) and can_be_regrouped(source)
+
+
+def has_finer_groups(source: Slice, part: Slice) -> bool:
+    """Whether every group of a slice is in one group of another, or the same."""
+    if source.selected is None or not source.members or not all(key in source.keys for key in part.keys):
+        return False
+    return all(key.column is not None for key in source.keys if key not in part.keys)
 
 
 def find_derivation(part: Slice, others: Sequence[Slice]) -> Derivation | None:
     """How a slice can be had from others, which are in order of preference; None if it must look at the tuples."""
-    if part.selected is None or not part.members or not can_be_regrouped(part):
+    if not part.members or not can_be_regrouped(part):
         return None
-    finer = list(islice((one for one in others if is_source(one, part)), MOST_COMPARED))
-    finer.sort(key=lambda one: len(one.keys))  # fewer groups to put together
+    return combination(part, list(islice((one for one in others if is_source(one, part)), MOST_COMPARED)))
+
+
+def combination(part: Slice, sources: Sequence[Slice], *, subtracting: bool = True) -> Derivation | None:
+    """Which of these slices, all of them with finer groups, have together what another one has, and how."""
+    if part.selected is None:
+        return None
+    finer = sorted(sources, key=lambda one: len(one.keys))  # fewer groups to put together
     for one in finer:
         if one.predicate is part.predicate:
             return Derivation(Combine.ADD, (one,))
@@ -103,7 +113,7 @@ def find_derivation(part: Slice, others: Sequence[Slice]) -> Derivation | None:
         part.selected,
         [rows for _, rows in known],
         insensitive=insensitive(terms),
-        subtractable=plain and subtractable(terms),
+        subtractable=subtracting and plain and subtractable(terms),
     )
     if found is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -27,3 +27,25 @@ class Saved:
         self.derived_updates += rows
         self.partials += entries
         self.share(rows, queries)
+
+
+@dataclass
+class Probed:
+    """Questions that were answered from the slices of others (rules SS4, GB, CS6, CS7), since the engine was made."""
+
+    questions: int = 0
+    lookups: int = 0
+    """Windows that were looked up for them, one per source."""
+    panes: int = 0
+    """Panes that a slice of its own would have for the windows; it was not made."""
+    updates: int = 0
+    """Updates of these panes by a tuple; of united slices as many as the greatest of them had."""
+    owners: dict[str, None] = field(default_factory=dict)
+    """The queries whose slices they were."""
+
+    def add(self, other: Probed) -> None:
+        """What another question has saved."""
+        self.questions += other.questions
+        self.lookups += other.lookups
+        self.panes += other.panes
+        self.updates += other.updates

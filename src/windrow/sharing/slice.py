@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from windrow.aggregates import Aggregate, Component
 from windrow.aggregates.collected import Collected
+from windrow.aggregates.count import CountRows
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.language.hints import Hint
@@ -440,7 +441,8 @@ class Slice:
     def asking(self, terms: Sequence[Term]) -> Iterator[list[tuple[int, ...] | None]]:
         """Where the components of these aggregates stand, while a question is answered; None for what nobody keeps.
 
-        A collection answers every question of its kind, so one that no query asks is lent a place.
+        A collection answers every question of its kind, so one that no query asks is lent a place; and rows are counted
+        whoever asks.
         """
         assert self.group is not None
         before = len(self._since)
@@ -452,6 +454,11 @@ class Slice:
 
     def _lent(self, term: Term) -> tuple[int, ...] | None:
         assert self.group is not None
+        if term.aggregate.components == (CountRows(),):
+            (place,) = self.group.add_components([ComponentSpec(CountRows())])
+            if place == len(self._since):
+                self._since.append(BEGINNING)
+            return (place,)
         if term.value is None or term.value not in self._values:
             return None
         spec, *more = self._specs(term)
@@ -474,6 +481,11 @@ class Slice:
         """The greatest pane edge at or before an instant."""
         start, grid = self._grid_at(ts)
         return max(start, *(ts - (ts - phase) % step for step, phase in grid.progressions))
+
+    def ceil(self, ts: int) -> int:
+        """The least pane edge at or after an instant."""
+        _, grid = self._grid_at(ts)
+        return min([grid.ceil(ts), *(start for start, _ in self._grids if start >= ts)])
 
     def is_edge(self, ts: int) -> bool:
         """Whether panes end at this instant, so that a window may begin or end there."""
