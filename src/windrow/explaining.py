@@ -44,8 +44,12 @@ def describe_panes(compiled: Compiled, running: RunningStream, plan: PeriodicAgg
     if part is not None:
         names = [query.name for query in running.queries_of(part)]
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        count = "1 query uses" if len(names) == 1 else f"{len(names)} queries use"
-        notes.append(("shared", f"{count} these panes (rule SS1): {shown}"))
+        told = (
+            f"only {shown} uses these panes"
+            if len(names) == 1
+            else f"{len(names)} queries use these panes (rule SS1): {shown}"
+        )
+        notes.append(("shared", told))
         notes += explained(running, part, plan)
     elif plan.rows is None:
         notes += _would_be_derived(compiled, running, plan)

@@ -188,7 +188,7 @@ def explained(running: RunningStream, part: Slice, plan: PeriodicAggregate) -> l
     users = [one for one in running.slices.values() if one.derivation is not None and part in one.derivation.sources]
     if users:
         rules = sorted({rule for one in users if one.derivation is not None for rule in one.derivation.rules(one)})
-        notes.append(("serves", f"{listed(owners_of(running, users))} take partials from here ({rules_text(rules)})"))
+        notes.append(("serves", f"partials from here go to {listed(owners_of(running, users))} ({rules_text(rules)})"))
     queries = running.queries_of(part)
     for query in queries:
         if query.plan is plan:
