@@ -342,7 +342,7 @@ def test_a_key_that_fails_stops_all_that_need_it(elsewhere: bool) -> None:
 def test_explain_names_the_rules() -> None:
     db = run({"a": query("SUM(length)", TCP), "b": query("SUM(length)", UDP), "c": query("SUM(length)", BOTH)})
     assert "the partials of a, b are added (rule SS4, thesis 8.3.3)" in db._find("c", windrow.Query).explain()
-    assert "c take partials from here" in db._find("a", windrow.Query).explain()
+    assert "partials from here go to c" in db._find("a", windrow.Query).explain()
     new = db.execute(f"EXPLAIN {query('COUNT(*)', BOTH + ' OR FALSE')}")
     assert "derived: no tuple is looked at where that pays: the partials of a, b are added" in new
     assert db.sharing().column("rule").to_pylist() == ["SS4"]
