@@ -7,7 +7,7 @@ Tuples, relations and time are told to all of them in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,9 @@ from windrow.flow.leaves import BEGINNING
 from windrow.flow_snapshots import Built, built_flows, put_flows_in_place, snapshot_flows
 from windrow.flowing import FlowQuery
 from windrow.joined.shape import JoinShape, join_shape
-from windrow.joined.share import JoinShare, SharedJoin, shares_of
+from windrow.joined.share import JoinShare
+from windrow.joined.shared_join import SharedJoin, shares_of, would_share
+from windrow.joined.worth import pays
 from windrow.language.bound import BoundQuery
 from windrow.language.catalog import Relation, Stream
 from windrow.language.user_functions import marked
@@ -122,14 +124,19 @@ class Flows:
             return None
         share = next((one for one in self.joins if one.admits(shape)), None)
         if share is None:
-            partners = [one for one in self.queries.values() if one.shape is not None and one.shape.key == shape.key]
-            if not partners:
+            alike = self._alike(shape)
+            others = _not_begun(alike)
+            if not alike or not pays([shape, *(one.shape for one in others if one.shape is not None)]):
                 return None
             share = self._new_share(flow, shape)
-            for one in partners:
-                if type(one.flow) is Flow and one.flow.untouched and one.shape is not None:
-                    one.flow = self._shared_join(one.name, share, one.shape, one.flow)
+            for one in others:
+                assert one.shape is not None
+                one.flow = self._shared_join(one.name, share, one.shape, one.flow)
         return self._shared_join(name, share, shape, flow)
+
+    def _alike(self, shape: JoinShape) -> list[FlowQuery]:
+        """Queries with the same join."""
+        return [one for one in self.queries.values() if one.shape is not None and one.shape.key == shape.key]
 
     def _new_share(self, flow: Flow, shape: JoinShape) -> JoinShare:
         return JoinShare(flow.query, shape, flow.since, self._compiler, lambda plan: self.optimized(plan)[0])
@@ -266,8 +273,10 @@ class Flows:
 
     def describe_new(self, query: BoundQuery, plan: Output) -> list[tuple[str, str]]:
         """The same of a query that is not registered."""
+        shape = join_shape(query, plan) if self._shares and self.outbox is None else None
         plan, notes = self.optimized(plan)
-        return Flow(query, plan, self._compiler, notes=notes).describe()
+        would = [] if shape is None else would_share(shape, self.joins, _not_begun(self._alike(shape)))
+        return [*Flow(query, plan, self._compiler, notes=notes).describe(), *would]
 
     def snapshot(self, meta: dict[str, Any], blobs: dict[str, bytes]) -> None:
         """Add the state of all these queries, of the relations, and what shards have not been told yet."""
@@ -301,3 +310,8 @@ class Flows:
             return self._shared_join(record["name"], shares[first], shape, flow)
 
         return fresh
+
+
+def _not_begun(queries: Sequence[FlowQuery]) -> list[FlowQuery]:
+    """Those that run alone and have not begun, so that they can still be made part of a shared join."""
+    return [one for one in queries if type(one.flow) is Flow and one.flow.untouched]

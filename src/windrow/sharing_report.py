@@ -11,6 +11,7 @@ from math import gcd
 
 import pyarrow as pa
 
+from windrow.joined.described import shares_state, together
 from windrow.joined.share import JoinShare
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
@@ -94,11 +95,17 @@ def shared_join(share: JoinShare) -> Iterator[Shared]:
     yield Shared(SS3.name, names, names, "the join is made once: its results", saved.results, "join results")
     for axis in share.axes:
         beside = tuple(asker.name for asker in axis.askers)
-        if len(beside) > 1:
-            updates, lookups = axis.part.saved.shared_updates, axis.part.saved.lookups
+        if len(beside) > 1 and shares_state(axis):
             what = "every result updates the panes once"
-            yield Shared(SS3.name, beside, beside, what, updates, "result updates")
-            yield Shared(CS5.name, beside, beside, "windows are answered in one scan", lookups, "lookups")
+            yield Shared(SS3.name, beside, beside, what, axis.saved.updates, "result updates")
+        found = list(together(axis))
+        if found:
+            asked = tuple(asker.name for _, askers in found for asker in askers)
+            rule = found[0][0]
+            what = (
+                "windows are answered in one scan" if isinstance(rule, CS5) else "the same windows are looked up once"
+            )
+            yield Shared(rule.name, asked, asked, what, axis.saved.lookups, "lookups")
     what = "the join is made once: its windows"
     yield Shared(SS3.name, names, names, what, saved.tuples, "tuple insertions")
 

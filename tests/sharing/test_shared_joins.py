@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 import windrow
 from tests.engine.test_slicing_elsewhere import absorb
 from tests.shards.local_shards import LocalShards
-from windrow.joined.share import SharedJoin
+from windrow.joined import worth
+from windrow.joined.axis import Axis
+from windrow.joined.shared_join import SharedJoin
 from windrow.testing import Reference, assert_same, cut, shuffle_within
 
 STREAMS = {
@@ -32,6 +35,16 @@ def database(lateness: int = 0, *, sharing: bool = True) -> windrow.Database:
     for text in STREAMS.values():
         db.execute(text.format(lateness=lateness))
     return db
+
+
+@contextlib.contextmanager
+def forced(synopsis: str | None) -> Iterator[None]:
+    """Axes take this synopsis wherever they can (RJ has no minima and maxima), and joins are shared in any case."""
+    Axis.forced, worth.LEAST_GAIN = synopsis, 0.0
+    try:
+        yield
+    finally:
+        Axis.forced, worth.LEAST_GAIN = None, 1.0
 
 
 def shared(query: windrow.Query) -> bool:
@@ -94,6 +107,7 @@ class Feed:
                     db.advance(name, min(rest) - 1)
 
 
+@pytest.mark.parametrize("synopsis", [None, "bij", "ij", "rj"])
 @given(
     texts=queries(),
     world=tables(),
@@ -103,6 +117,19 @@ class Feed:
     data=st.data(),
 )
 def test_answers_are_those_of_each_query_alone(
+    synopsis: str | None,
+    texts: list[str],
+    world: dict[str, pa.Table],
+    lateness: int,
+    seed: int,
+    pieces: int,
+    data: st.DataObject,
+) -> None:
+    with forced(synopsis):
+        together_as_apart(texts, world, lateness, seed, pieces, data)
+
+
+def together_as_apart(
     texts: list[str], world: dict[str, pa.Table], lateness: int, seed: int, pieces: int, data: st.DataObject
 ) -> None:
     together, apart = database(lateness), database(lateness, sharing=False)
@@ -135,8 +162,16 @@ def test_answers_are_those_of_each_query_alone(
         assert_same(one.answers(), Reference(one.bound, world, since=one.since).answers())
 
 
+@pytest.mark.parametrize("synopsis", [None, "bij", "ij", "rj"])
 @given(texts=queries(), world=tables(), lateness=st.sampled_from([0, 4]), seed=st.integers(0, 99), data=st.data())
 def test_restored_it_goes_on_as_before(
+    synopsis: str | None, texts: list[str], world: dict[str, pa.Table], lateness: int, seed: int, data: st.DataObject
+) -> None:
+    with forced(synopsis):
+        restored_as_before(texts, world, lateness, seed, data)
+
+
+def restored_as_before(
     texts: list[str], world: dict[str, pa.Table], lateness: int, seed: int, data: st.DataObject
 ) -> None:
     db, feed, waiting = database(lateness), Feed(world, lateness, seed, 5), list(texts)
@@ -167,6 +202,11 @@ def test_restored_it_goes_on_as_before(
 @given(texts=queries(), world=tables(), seed=st.integers(0, 99))
 def test_tuples_that_workers_bring_give_the_same(texts: list[str], world: dict[str, pa.Table], seed: int) -> None:
     """They bring only the columns and rows that the join wants."""
+    with forced(None):
+        brought_as_pushed(texts, world, seed)
+
+
+def brought_as_pushed(texts: list[str], world: dict[str, pa.Table], seed: int) -> None:
     brought, pushed = database(), database(sharing=False)
     twins = [(brought.query(text), pushed.query(text)) for text in texts]
     for number in range(3):
@@ -246,6 +286,11 @@ def test_one_alone_has_operators_of_its_own() -> None:
 
 
 def test_the_join_and_its_results_are_made_once() -> None:
+    with forced("bij"):
+        made_once()
+
+
+def made_once() -> None:
     rng = np.random.default_rng(5)
     world = {}
     for name in STREAMS:
@@ -269,7 +314,7 @@ def test_the_join_and_its_results_are_made_once() -> None:
             told = db.execute("SHOW SHARING").to_pylist()
     assert len(share.axes) == 1
     assert share.saved.tuples == 4 * 1200
-    assert share.axes[0].results < share.axes[0].part.saved.shared_updates == 4 * share.axes[0].results
+    assert share.axes[0].results < share.axes[0].saved.updates == 4 * share.axes[0].results
     # Alone, each holds the tuples of its own windows; together only those of the longest are held.
     assert held[True] < 0.5 * held[False]
     rules = {row["rule"]: row for row in told}
@@ -305,3 +350,103 @@ def test_one_that_cannot_be_answered_stops_alone() -> None:
     for one, other in twins[1:]:
         assert one.answers().num_rows == 5
         assert_same(one.answers(), other.answers())
+
+
+def test_a_query_that_comes_later_shares_the_panes() -> None:
+    """With windows of one length the results that it knows are behind an edge; with two lengths they are not."""
+    for right, axes in (("RANGE 20", 1), ("RANGE 30", 2)):
+        db, alone = database(), database(sharing=False)
+        fits = {**FITS, "right": right}
+        later = {**fits, "what": "MAX(r.k) AS n", "left": "RANGE 15", "right": "RANGE 15" if axes == 1 else "RANGE 25"}
+        twins = [[one.query(TEXT.format(**fits)) for one in (db, alone)] for _ in range(2)]
+        for number in range(8):
+            if number == 3:
+                twins.append([one.query(TEXT.format(**later)) for one in (db, alone)])
+            row = {"t": [10 * number + 1, 10 * number + 7], "k": pa.array([1, 1], pa.int32()), "v": [number, 5]}
+            more = {"a": {"s": ["x"] * 2}, "b": {"w": pa.nulls(2, pa.decimal128(6, 2)), "x": [0.5] * 2}}
+            for name in STREAMS:
+                for one in (db, alone):
+                    one.push(name, pa.table(row | more[name]))
+        (share,) = db._engine.flows.joins
+        assert len(share.axes) == axes
+        for one, other in twins:
+            assert one.answers().num_rows > 5
+            assert_same(one.answers(), other.answers())
+
+
+def test_when_the_longest_windows_go_the_join_shrinks() -> None:
+    db, alone = database(), database(sharing=False)
+    texts = [
+        TEXT.format(**{**FITS, "left": f"RANGE {n}", "right": f"RANGE {m}"}) for n, m in ((5, 10), (10, 5), (90, 80))
+    ]
+    twins = [(db.query(text, name=f"q{i}"), alone.query(text)) for i, text in enumerate(texts)]
+    more = {"a": {"s": ["x"] * 50}, "b": {"w": pa.nulls(50, pa.decimal128(6, 2)), "x": [0.5] * 50}}
+    for number in range(4):
+        if number == 2:
+            (share,) = db._engine.flows.joins
+            before = share.flow.rows
+            db.drop("q2")
+            assert share.shape.windows == (10, 10)
+            assert share.flow.rows < before / 3
+        row = {"t": np.arange(50) + 50 * number, "k": (np.arange(50) % 3).astype(np.int32), "v": np.arange(50)}
+        for name in STREAMS:
+            for one in (db, alone):
+                one.push(name, pa.table(row | more[name]))
+    for one, other in twins[:2]:
+        assert_same(one.answers(), other.answers())
+
+
+def test_explain_of_a_query_that_is_not_registered_tells_whose_join_it_would_share() -> None:
+    db = database()
+    text = TEXT.format(**FITS)
+    assert "made once" not in db.execute(f"EXPLAIN {text}")
+    db.query(text, name="one")
+    assert "join: it would be made once with one (rule SS3" in db.execute(f"EXPLAIN {text}")
+    db.query(text, name="two")
+    assert "join: it would be made once with one, two (rule SS3" in db.execute(f"EXPLAIN {text}")
+    assert "made once" not in db.execute(f"EXPLAIN {text.replace('l.k = r.k', 'l.k = r.v')}")
+
+
+def test_cs4_or_cs5_whatever_the_synopsis_allows() -> None:
+    for synopsis, rule in (("bij", "CS5"), ("ij", "CS4"), ("rj", "CS4")):
+        with forced(synopsis):
+            db = database()
+            for n, name in ((20, "one"), (20, "same"), (40, "other")):
+                db.query(TEXT.format(**{**FITS, "left": f"RANGE {n}", "right": f"RANGE {n}"}), name=name)
+            told = {row["rule"]: row["queries"] for row in db.execute("SHOW SHARING").to_pylist()}
+            assert told[rule] == ("one, same, other" if rule == "CS5" else "one, same")
+            assert set(told) == {"SS3", rule}
+            assert f"rule {rule}, thesis 8.3.2" in db.execute("EXPLAIN one")
+            assert f"{synopsis.upper()} synopsis" in db.execute("EXPLAIN other")
+
+
+@pytest.mark.parametrize("synopsis", ["bij", "ij", "rj"])
+def test_a_query_that_comes_while_one_stream_is_ahead_leaves_the_others_what_they_have(synopsis: str) -> None:
+    with forced(synopsis):
+        db, alone = database(), database(sharing=False)
+        text = TEXT.format(**FITS)
+        twins = [[one.query(text) for one in (db, alone)] for _ in range(2)]
+        more = {"a": {"s": ["x"] * 300}, "b": {"w": pa.nulls(300, pa.decimal128(6, 2)), "x": [0.5] * 300}}
+        table = {"t": np.arange(300), "k": (np.arange(300) % 7).astype(np.int32), "v": np.arange(300)}
+        for stream, start, stop in (("a", 0, 200), ("b", 0, 20), ("b", 20, 90), ("b", 90, 300), ("a", 200, 300)):
+            twins.append([one.query(text) for one in (db, alone)])
+            for one in (db, alone):
+                one.push(stream, pa.table(table | more[stream]).slice(start, stop - start))
+        for one in (db, alone):
+            one.finish()
+        (share,) = db._engine.flows.joins
+        assert len(share.axes) == 1
+        for one, other in twins:
+            assert_same(one.answers(), other.answers())
+
+
+def test_a_join_is_shared_where_that_makes_fewer_results() -> None:
+    """Windows that are short samples of the streams have few of the results that a shared join would make."""
+    sampled = "SELECT COUNT(*) AS n FROM a [RANGE 2 SLIDE {0}] AS l, b [RANGE 2 SLIDE {0}] AS r WHERE l.k = r.k"
+    db = database()
+    assert not any(shared(one) for one in [db.query(sampled.format(slide)) for slide in (100, 100, 50)])
+    assert "made once" not in db.execute(f"EXPLAIN {sampled.format(100)}")
+    often = db.query(sampled.format(1))
+    assert not shared(often)
+    last = db.query(sampled.format(1))  # with it, all of them share what these two need anyway
+    assert all(shared(one) for one in db.queries()) and shared(last)

@@ -1,45 +1,32 @@
-"""One join for many periodic aggregates (thesis 8.3.2, rules SS3 and CS5).
+"""One join for many periodic aggregates (thesis 8.3.2, rule SS3).
 
 tuples ─► one join, with the longest windows ─► results with both timestamps ─► axes of panes ─► answers of each query
-
-To the engine each query is a flow like any other; what it is told goes to the join that it shares, once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from windrow.errors import QueryError
 from windrow.expressions import Compiler
-from windrow.flow.emission import Stamped
-from windrow.flow.flow import Flow
-from windrow.flow.leaves import BEGINNING
-from windrow.joined.axis import Asker, Axis, Results
+from windrow.joined.asker import Asker, Results
+from windrow.joined.axis import Axis
+from windrow.joined.join_flow import JoinFlow
 from windrow.joined.shape import JoinShape, join_query, result_column
+from windrow.joined.worth import pays
 from windrow.kernels.jit import Ints
 from windrow.language.bound import BoundQuery
-from windrow.operators.answer import AnswerRows
 from windrow.plan import nodes
 from windrow.plan.build import build
-from windrow.plan.periodic import Aggregation
-from windrow.sharing.slice import Member, Term
-from windrow.state.rows import Epoch
 from windrow.windows.due import first_due
 
-
-class JoinFlow(Flow):
-    """The join: its results come out as they come, whenever they will end."""
-
-    def _step(self, epoch: Epoch, due: Ints) -> list[Stamped]:
-        self._begun = self._begun or (self._oldest is not None and self._oldest <= epoch.upto)
-        came = self.graph.step(epoch)[self._root.node].came
-        return [(came.batch, came.ts)] if len(came) else []
+if TYPE_CHECKING:
+    from windrow.joined.shared_join import SharedJoin
 
 
 class Saved:
@@ -83,8 +70,10 @@ class JoinShare:
     # ---- queries come and go --------------------------------------------------------------------------------------
 
     def admits(self, shape: JoinShape) -> bool:
-        """Whether a query can come in: any one before the first tuple, then one whose windows and columns are there."""
+        """Whether a query can come in: before the first tuple if it pays, then if its windows and columns are there."""
         if shape.key != self.shape.key:
+            return False
+        if self.flow.untouched and not pays([shape, *(one.asker.shape for one in self.members)]):
             return False
         longest = all(own >= asked for own, asked in zip(self.shape.windows, shape.windows, strict=True))
         known = all(own >= asked for own, asked in zip(self.shape.columns, shape.columns, strict=True))
@@ -119,6 +108,16 @@ class JoinShare:
             if one.asker in axis.askers:
                 axis.remove(one.asker)
         self.axes = [axis for axis in self.axes if axis.askers]
+        if self.members:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Windows that were those of a query that has gone get shorter, and lose their old tuples (thesis 8.2)."""
+        first, second = (max(one.asker.shape.windows[side] for one in self.members) for side in (0, 1))
+        if (first, second) != self.shape.windows:
+            self.shape, wider = replace(self.shape, windows=(first, second)), self.flow
+            self.flow = self._joined()
+            self.flow.take_over(wider)
 
     # ---- tuples in, answers out -----------------------------------------------------------------------------------
 
@@ -149,13 +148,15 @@ class JoinShare:
         self._moved = "finished"
 
     def _move(self, go: Callable[[], list[pa.RecordBatch]], due_of: Callable[[SharedJoin], Ints]) -> None:
+        due = {one.asker: due_of(one) for one in self.members}
+        if not any(map(len, due.values())):
+            return  # tuples wait until a query is due, as they would without sharing
         try:
             batches = go()
         except QueryError as error:
             for one in self.members:
                 one.asker.error = error
             return
-        due = {one.asker: due_of(one) for one in self.members}
         results = self._results(batches)
         self.saved.results += (len(self.members) - 1) * len(results)
         for axis in self.axes:
@@ -183,7 +184,7 @@ class JoinShare:
     @property
     def nbytes(self) -> int:
         """Bytes of the join and of the panes."""
-        return self.flow.nbytes + sum(axis.part.group.nbytes for axis in self.axes if axis.part.group is not None)
+        return self.flow.nbytes + sum(axis.nbytes for axis in self.axes)
 
     def snapshot(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
         """The join, and all axes."""
@@ -227,110 +228,3 @@ class JoinShare:
                 axis.add(asker)
             axis.restore(about, panes)
             self.axes.append(axis)
-
-
-class SharedJoin(Flow):
-    """A query that shares a join. Made like a flow, for its schema and plan; its own operators stay empty."""
-
-    def __init__(
-        self,
-        name: str,
-        share: JoinShare,
-        shape: JoinShape,
-        term: Callable[[Aggregation], Term],
-        query: BoundQuery,
-        plan: nodes.Output,
-        compiler: Compiler,
-        *,
-        since: int,
-        notes: Sequence[tuple[str, str]] = (),
-    ) -> None:
-        super().__init__(query, plan, compiler, since=since, notes=notes)
-        over = shape.plan
-        member = Member(over.window, over.slide, tuple(term(one) for one in over.aggregations))
-        self.asker = Asker(name, shape, AnswerRows.of(over, compiler), member, since)
-        self.share = share
-        share.add(self)
-
-    @property
-    def leads(self) -> bool:
-        """What comes is taken from one of the queries only, and that one accounts for all that is shared."""
-        return self.share.members[0] is self
-
-    def columns(self, stream: str) -> set[str]:
-        return self.share.flow.columns(stream)
-
-    def wanted(self, stream: str) -> list[exp.Expr | None]:
-        return self.share.flow.wanted(stream)
-
-    def see(self, stream: str, oldest: int) -> None:
-        if self.leads:
-            self.share.flow.see(stream, oldest)
-
-    def add(self, stream: str, table: pa.Table, ts: Ints) -> None:
-        if self.leads:
-            self.share.take(stream, table, ts)
-
-    def advance(self, upto: int, oldest: int | None) -> list[pa.RecordBatch]:
-        self.share.advance(upto, oldest)
-        return self._answers()
-
-    def finish(self, newest: Mapping[str, int | None], oldest: Mapping[str, int | None]) -> list[pa.RecordBatch]:
-        self.share.finish(newest, oldest)
-        return self._answers()
-
-    def _answers(self) -> list[pa.RecordBatch]:
-        if self.asker.error is not None:
-            raise self.asker.error
-        out, self.asker.out = self.asker.out, []
-        return [pa.RecordBatch.from_arrays(one.columns, schema=self.schema) for one in out if one.num_rows]
-
-    def close(self) -> None:
-        """The query has ended."""
-        self.share.remove(self)
-
-    # ---- state ----------------------------------------------------------------------------------------------------
-
-    @property
-    def untouched(self) -> bool:
-        return self.upto == BEGINNING and self.share.flow.untouched
-
-    @property
-    def rows(self) -> int:
-        return self.share.flow.rows if self.leads else 0
-
-    @property
-    def nbytes(self) -> int:
-        return self.share.nbytes if self.leads else 0
-
-    def snapshot(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-        shared, tables = self.share.snapshot() if self.leads else (None, {})
-        first = self.share.members[0].asker.name
-        return {"joined": first, "since": self.since, "upto": self.upto, "shared": shared}, tables
-
-    def restore(self, meta: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
-        self.since = self.asker.since = meta["since"]
-        self.upto = self.asker.upto = meta["upto"]
-        if meta["shared"] is not None:
-            self.share.restore(meta["shared"], tables)
-        self.share.settle()
-
-    def describe(self) -> list[tuple[str, str]]:
-        names = [one.asker.name for one in self.share.members]
-        axis = next(axis for axis in self.share.axes if self.asker in axis.askers)
-        beside = [asker.name for asker in axis.askers]
-        return [
-            *self.share.flow.describe(),
-            ("join", f"one for {_listed(names)}, with windows of {' and '.join(map(str, self.share.shape.windows))}"),
-            ("shared", f"{_listed(beside)} look at the same panes of join results, by the time at which these expire "
-                       "(rule SS3, thesis 8.3.2), in one scan (rule CS5, thesis 8.3.2)"),
-        ]  # fmt: skip
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-def shares_of(flows: Iterable[Flow]) -> list[JoinShare]:
-    """The joins that these queries share, each once."""
-    return list({id(one.share): one.share for one in flows if isinstance(one, SharedJoin)}.values())

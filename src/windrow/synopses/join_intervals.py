@@ -1,287 +1,390 @@
 """Synopses over the results of a join of two windows: intervals by the time at which a result expires (thesis 8.3.2).
 
-A result of a (b·s, b·s)-join expires with the older of its two tuples, so results do not leave in the order in which
-they came. At an update at time t the intervals are (t, t+s], …, (t+(b-1)s, t+b·s], oldest first; new results may fall
-into every one of them. The results of an (n·s, n·s)-join are those in the n youngest intervals.
+A result expires with the older of its tuples, so results do not leave in the order in which they came: new ones may
+fall into every interval, and what windows of length n·s have is in the n youngest.
 
                 t       t+s      t+2s            t+7s     t+8s
     at t        │ f(oldest)│       │      …        │ youngest │
     at t+s                 │ +new  │     +new      │   +new   │ new │     the oldest is dropped, all others are updated
 
-An (n1·s, n2·s)-join, n1 < n2, lacks the results whose first tuple is older than n1·s. They are in the b-n1 oldest
-intervals. A *generalized* synopsis therefore keeps, for each interval, what is without the results whose first (or
-second) tuple is less than 1, 2, …, g slots younger than the result's older tuple: then all n1, n2 between b-g and b are
-answered. The thesis draws one such value per side in the g oldest intervals (Figure 8.4), which tells (b-1, b) from
-(b, b); for a greater g, and because every interval grows old, g values per side and interval are kept here.
+With b intervals in the longest of w different windows, G groups, r new results and c cells (interval, group) with
+results (c <= b G):
 
-| synopsis | components | update | lookup | space |
-|---|---|---|---|---|
-| BIJ | all | b | n; all windows in one scan of b | b (1 + 2g) |
-| IJ | all | 2b | 2 log b + g | 2b + 2gb |
-| RJ | subtractable | b | 2 + g | b (1 + 2g) |
+| synopsis | components | new results | one interval passes | all windows at a due time | space |
+|---|---|---|---|---|---|
+| BIJ | all | r | – | c: one scan, rule CS5 | c |
+| IJ | all | r log b | 2 G | 2 w G log b: each window is probed once, rule CS4 | 2 b G |
+| RJ | subtractable | 2 r | 2 w G | w G, rule CS4 | b G + w G |
+
+RJ keeps, where the thesis has sums up to the border of each interval, the sums between the borders of the windows that
+are there: a pane that a window loses goes over to the sums of the next longer one. So a result updates two cells and
+not b of them, and the sums from the youngest on are those of each window.
+
+Joins of windows of two lengths have an axis of their own (`joined/axis.py`), which takes the place of the flagged
+values of Figure 8.4, and is exact for every pair of lengths. Due times of a whole batch are answered in one call
+(`kernels/join_panes.py`). All changes of structure (more intervals, groups, words; another synopsis; snapshots) go by
+way of `cells`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windrow.aggregates import Component
-from windrow.aggregates.component import Subtractable
+from windrow.kernels import join_panes as kernels
+from windrow.kernels.combine import ADD
 from windrow.kernels.jit import Ints
+
+MOST_ROWS = 1 << 20
+"""Rows of answers that are made at once."""
+DENSE = 8
+"""Cells are found through a table of all panes and groups if it has at most so many times their number."""
+FEWEST_PENDING = 4096
+"""So many results wait until somebody asks, or until they are as many as the cells."""
+
+
+class Words(NamedTuple):
+    """How each word is combined, and what it is without results; the first one counts results."""
+
+    ops: Ints
+    identity: Ints
+
+    @property
+    def subtractable(self) -> bool:
+        """Whether all of them are sums."""
+        return bool((self.ops == ADD).all())
+
+
+class Cells(NamedTuple):
+    """The partials [cells, words] of each pane and group that has results, by pane, then by group."""
+
+    panes: Ints
+    gids: Ints
+    words: Ints
+
+    @classmethod
+    def none(cls, words: Words) -> Cells:
+        """Nothing."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(words.ops)), np.int64))
+
+
+class Work(NamedTuple):
+    """New results in the order in which they came, and the windows that are asked between them."""
+
+    panes: Ints
+    gids: Ints
+    words: Ints
+    """[results, words]"""
+    places: Ints
+    """Per due time: how many results have come."""
+    borders: Ints
+    """Per due time, and different window, ascending: the oldest pane of it."""
+    bounds: Ints
+    """Windows bounds[k] … bounds[k+1]-1 are asked at due time k."""
+    asked: Ints
+    """Which of the borders, the youngest first."""
+
+    def reach(self, first: int) -> int:
+        """How many panes must be there at once, if `first` is the oldest one now."""
+        if not len(self.panes):
+            return 1
+        newest = np.maximum.accumulate(self.panes)
+        until = np.where(self.places > 0, newest[self.places - 1], first)
+        oldest = np.maximum(np.append(first, self.borders[:-1, 0]), first)
+        return max(1, int((until - oldest).max()) + 1)
+
+
+class Found(NamedTuple):
+    """Windows that were answered: rows offsets[i] … offsets[i+1]-1 are those of window first + i."""
+
+    first: int
+    offsets: Ints
+    gids: Ints
+    words: Ints
+    """[words, rows]"""
 
 
 class JoinSynopsis(ABC):
-    """The partials of one component for the results of one join, by expiration; `groups` of them at once.
-
-    Words are [words, groups]. `updated` counts the intervals that updates have changed, `accessed` those that lookups
-    have read.
-    """
+    """The partials of all results, by pane and group; no result comes into a pane before `low`."""
 
     name: ClassVar[str]
 
-    def __init__(self, component: Component, s: int, b: int, g: int = 0, groups: int = 1) -> None:
-        if s < 1 or b < 1 or not 0 <= g < b:
-            raise ValueError(f"expected s >= 1, b >= 1 and 0 <= g < b, found s = {s}, b = {b}, g = {g}")
-        self.component, self.s, self.b, self.g, self.groups = component, s, b, g, groups
-        self.time = 0
-        """The last update, in slots: at time · s."""
-        self.updated = self.accessed = 0
-        # By slot of expiration modulo b, and for each side how far the tuple must be from the older one.
-        self._without = self._blank(2 * g * b)
+    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
+        self.words = words
+        self._told: Ints = np.zeros(2, np.int64)
 
     @property
-    def intervals(self) -> list[tuple[int, int]]:
-        """The expiration times (from, to] of each interval, oldest first."""
-        return [((self.time + k) * self.s, (self.time + k + 1) * self.s) for k in range(self.b)]
+    def read(self) -> int:
+        """Cells that lookups have read."""
+        return int(self._told[0])
 
     @property
-    def kept(self) -> int:
-        """How many partials are kept per group."""
-        return self._whole_intervals + 2 * self.g * self.b
+    def updated(self) -> int:
+        """Cells that new results, and panes that pass, have changed."""
+        return int(self._told[1])
 
-    def update(self, left: Ints, right: Ints, gids: Ints | None = None, values: NDArray[Any] | None = None) -> None:
-        """Move on by s, and take in the results that have come since, given the timestamps of both their tuples.
+    def run(self, work: Work, groups: int, *, always: bool = False) -> Iterator[Found]:
+        """Take in results and answer windows; `always`: there is one group, which is in every answer."""
+        work = self._prepared(work)
+        most = int(np.diff(work.bounds).max(initial=0)) * groups
+        room = max(most, min(MOST_ROWS, int(work.bounds[-1]) * groups))
+        k = done = 0
+        while k < len(work.places):
+            present: Ints = np.empty(room + 1, np.int64)
+            out: Ints = np.empty((len(self.words.ops), room), np.int64)
+            offsets: Ints = np.zeros(len(work.asked) + 1, np.int64)
+            first = int(work.bounds[k])
+            k, done, rows = self._go(work, k, done, groups, always, offsets, present, out)
+            last = int(work.bounds[k])
+            if last > first:
+                yield Found(first, np.append(0, offsets[first + 1 : last + 1]), present[:rows], out[:, :rows])
 
-        The younger tuple of each is in the new slot, the older one not older than the windows are long.
-        """
-        self.time += 1
-        first, second = -(-np.asarray(left) // self.s), -(-np.asarray(right) // self.s)
-        older, younger = np.minimum(first, second), np.maximum(first, second)
-        if len(older) and (younger.min() != self.time or younger.max() != self.time or older.min() <= self._oldest):
-            raise ValueError(
-                f"expected results whose younger tuple is in slot {self.time} and whose older one is after slot "
-                f"{self._oldest}, found slots {older.min()} … {younger.max()}"
-            )
-        gids = np.zeros(len(older), np.int64) if gids is None else np.asarray(gids, np.int64)
-        expires = older + self.b
-        self._drop()
-        self._take(expires, gids, values)
-        place = expires % self.b
-        self._clear(self._without, [self._flagged(side, self.time, d) for side in (0, 1) for d in range(self.g)])
-        for side, slots in enumerate((first, second)):
-            for d in range(self.g):
-                far = slots > older + d
-                cells = (side * self.g + d) * self.b + place[far]
-                self._accumulate(self._without, cells, gids[far], None if values is None else values[far])
+    def _prepared(self, work: Work) -> Work:
+        return work
 
-    @property
-    def _oldest(self) -> int:
-        """Tuples of this slot, and of older ones, have expired."""
-        return self.time - self.b
+    @abstractmethod
+    def _go(
+        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
+    ) -> tuple[int, int, int]:
+        """Due times from k on, as far as there is room."""
 
-    def lookup(self, n1: int, n2: int) -> Ints:
-        """The partials of the (n1·s, n2·s)-join at the last update."""
-        self._check(n1, n2)
-        words = self._youngest(min(n1, n2))
-        for part in self._in_between(n1, n2):
-            self.component.combine(words, part)
-        return words
+    @abstractmethod
+    def fits(self, reach: int, groups: int) -> bool:
+        """Whether there is room for so many panes and groups."""
 
-    def _check(self, n1: int, n2: int) -> None:
-        """SS3: windows of one length, or of two that are both among the longest."""
-        fits = min(n1, n2) >= 1 and max(n1, n2) <= self.b
-        if not fits or (n1 != n2 and min(n1, n2) < self.b - self.g):
-            raise ValueError(
-                f"a ({n1}s, {n2}s)-join is not in a synopsis with b = {self.b} and g = {self.g}: expected two equal "
-                f"windows of at most {self.b}s, or both between {self.b - self.g}s and {self.b}s"
-            )
-
-    def _in_between(self, n1: int, n2: int) -> Iterator[Ints]:
-        """What the longer window has more: results of old intervals whose tuple of the shorter one is young enough."""
-        side = 0 if n1 < n2 else 1
-        border = self.time - min(n1, n2)
-        for older in range(self.time - max(n1, n2) + 1, border + 1):
-            self.accessed += 1
-            place = self._flagged(side, older + self.b, border - older)
-            yield np.ascontiguousarray(self._without[:, place])
-
-    def _flagged(self, side: int, expires: int, distance: int) -> int:
-        return (side * self.g + distance) * self.b + expires % self.b
-
-    def _blank(self, cells: int) -> Ints:
-        return np.repeat(self.component.identity[:, None, None], cells, axis=1).repeat(self.groups, axis=2)
-
-    def _clear(self, words: Ints, places: Sequence[int]) -> None:
-        words[:, list(places)] = self.component.identity[:, None, None]
-
-    def _accumulate(self, words: Ints, cells: Ints, gids: Ints, values: NDArray[Any] | None) -> None:
-        flat = (cells * self.groups + gids).astype(np.int32)
-        self.component.accumulate([word.reshape(-1) for word in words], flat, flat if values is None else values)
+    @abstractmethod
+    def cells(self) -> Cells:
+        """All that is kept."""
 
     @property
     @abstractmethod
-    def _whole_intervals(self) -> int:
-        """How many intervals are kept, those without flagged results not counted."""
-
-    @abstractmethod
-    def _drop(self) -> None:
-        """Forget the results that expire at the new time, and make room for the youngest interval."""
-
-    @abstractmethod
-    def _take(self, expires: Ints, gids: Ints, values: NDArray[Any] | None) -> None:
-        """New results, by their slot of expiration."""
-
-    @abstractmethod
-    def _youngest(self, n: int) -> Ints:
-        """The partials of the n youngest intervals."""
+    def nbytes(self) -> int:
+        """Bytes allocated."""
 
 
 class BasicIntervalJoin(JoinSynopsis):
-    """BIJ: one partial per interval; every window is found in one scan from the youngest interval on."""
+    """BIJ: the cells that have results; every window is found in one scan from the youngest interval on."""
 
     name = "bij"
 
-    def __init__(self, component: Component, s: int, b: int, g: int = 0, groups: int = 1) -> None:
-        super().__init__(component, s, b, g, groups)
-        self._words = self._blank(b)
+    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
+        super().__init__(words, cells, groups, slots, low)
+        self._cells = cells
+        self._pending = Cells.none(words)
+        self._low = low
+
+    def fits(self, reach: int, groups: int) -> bool:
+        """Always."""
+        return True
 
     @property
-    def _whole_intervals(self) -> int:
-        return self.b
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return sum(part.nbytes for cells in (self._cells, self._pending) for part in cells)
 
-    def _drop(self) -> None:
-        self._clear(self._words, [self.time % self.b])
-        self.updated += self.b
+    def run(self, work: Work, groups: int, *, always: bool = False) -> Iterator[Found]:
+        """As of every synopsis; results wait until somebody asks."""
+        waiting = len(self._pending.panes) + len(work.panes)
+        if not len(work.asked) and waiting <= max(FEWEST_PENDING, len(self._cells.panes)):
+            self._pending = _joined(self._pending, work)
+            return iter(())
+        return super().run(work, groups, always=always)
 
-    def _take(self, expires: Ints, gids: Ints, values: NDArray[Any] | None) -> None:
-        self._accumulate(self._words, expires % self.b, gids, values)
+    def _prepared(self, work: Work) -> Work:
+        """All cells that are needed are there, in order; where each result goes."""
+        before = len(self._pending.panes)
+        if before:
+            panes, gids, words = _joined(self._pending, work)
+            work = work._replace(panes=panes, gids=gids, words=words, places=work.places + before)
+            self._pending = Cells.none(self.words)
+        live = int(np.searchsorted(self._cells.panes, self._low))
+        kept = Cells(*(part[live:] for part in self._cells))
+        self._cells, self._of_result = self._with(kept, work)
+        every = self._cells.panes
+        self._first = int(every[0]) if len(every) else 0
+        span = int(every[-1]) - self._first + 1 if len(every) else 0
+        self._ends: Ints = np.searchsorted(every, self._first + np.arange(span + 1))
+        return work
 
-    def _youngest(self, n: int) -> Ints:
-        return next(words for length, words in self._scan() if length == n)
+    def _with(self, kept: Cells, work: Work) -> tuple[Cells, Ints]:
+        """The cells, with new ones for results that have none yet; and the cell of each result."""
+        panes, gids = (np.concatenate(pair) for pair in zip(kept[:2], work[:2], strict=True))
+        if not len(panes):
+            return kept, panes
+        first, groups = int(panes.min()), int(gids.max()) + 1
+        keys = (panes - first) * groups + gids
+        span = (int(panes.max()) - first + 1) * groups
+        if span <= DENSE * len(keys) + FEWEST_PENDING:
+            there = np.zeros(span, np.bool_)
+            there[keys] = True
+            every = np.flatnonzero(there)
+            place = np.empty(span, np.int64)
+            place[every] = np.arange(len(every))
+            place = place[keys]
+        else:
+            every, place = np.unique(keys, return_inverse=True)
+        words = np.repeat(self.words.identity[None, :], len(every), axis=0)
+        words[place[: len(kept.panes)]] = kept.words
+        return Cells(first + every // groups, every % groups, words), place[len(kept.panes) :]
 
-    def _scan(self) -> Iterator[tuple[int, Ints]]:
-        """The partials of the 1, 2, …, b youngest intervals."""
-        words = self._blank(1)[:, 0].copy()
-        for n in range(1, self.b + 1):
-            self.accessed += 1
-            place = (self.time + self.b - n + 1) % self.b
-            self.component.combine(words, np.ascontiguousarray(self._words[:, place]))
-            yield n, words.copy()
+    def _go(
+        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
+    ) -> tuple[int, int, int]:
+        about = (
+            work.words,
+            work.places,
+            work.borders,
+            work.bounds,
+            work.asked,
+            k,
+            done,
+            self._first,
+            groups,
+            always,
+        )
+        stored = (self._ends, self._cells.gids, self._cells.words, self._of_result)
+        arguments: tuple[Any, ...] = (*self.words, *stored, *about, offsets, present, out, self._told)
+        found = kernels.scan_intervals(*arguments)
+        if work.borders.shape[1]:
+            self._low = max(self._low, int(work.borders[found[0] - 1, 0]))
+        return found
 
-    def lookup_all(self, windows: Sequence[tuple[int, int]]) -> list[Ints]:
-        """All these joins in one scan (CS5): each interval is read once, whatever the number of queries."""
-        for n1, n2 in windows:
-            self._check(n1, n2)
-        wanted = {min(pair) for pair in windows}
-        found: dict[int, Ints] = {}
-        for n, words in self._scan():
-            if n in wanted:
-                found[n] = words
-            if n == max(wanted):
-                break
-        answers = []
-        for n1, n2 in windows:
-            words = found[min(n1, n2)].copy()
-            for part in self._in_between(n1, n2):
-                self.component.combine(words, part)
-            answers.append(words)
-        return answers
+    def cells(self) -> Cells:
+        """All that is kept."""
+        if len(self._pending.panes):
+            for _ in super().run(_nothing(self.words), 1):
+                pass
+        there = (self._cells.panes >= self._low) & (self._cells.words[:, 0] > 0)
+        return Cells(*(part[there] for part in self._cells))
 
 
-class RunningJoin(JoinSynopsis):
-    """RJ: the partials of all results up to each border, so that two of them answer a window of any length."""
+class Ring(JoinSynopsis):
+    """What RJ and IJ have in common: a place for every pane and group of the longest window, used again and again."""
+
+    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
+        super().__init__(words, cells, groups, slots, low)
+        self._slots, self._groups = slots, groups
+        head = int(cells.panes[-1]) if len(cells.panes) else low - 1
+        self._state: Ints = np.array([head, low], np.int64)
+        """The youngest pane and the oldest one."""
+
+    def fits(self, reach: int, groups: int) -> bool:
+        """What there was room for when it was made."""
+        return reach <= self._slots and groups <= self._groups
+
+    def _blank(self, places: int) -> Ints:
+        store = np.empty((places, len(self.words.ops), self._groups), np.int64)
+        store[:] = self.words.identity[:, None]
+        return store
+
+    def _cells_of(self, ring: Ints) -> Cells:
+        head, low = self._state.tolist()
+        panes = np.arange(max(low, head - len(ring) + 1), head + 1)
+        there = ring[panes % len(ring)]
+        which, gids = np.nonzero(there[:, 0] > 0)
+        return Cells(panes[which], gids, there[which, :, gids])
+
+
+class RunningJoin(Ring):
+    """RJ: sums between the borders of the windows; all that are shorter are passed on the way to a window."""
 
     name = "rj"
 
-    def __init__(self, component: Component, s: int, b: int, g: int = 0, groups: int = 1) -> None:
-        if not isinstance(component, Subtractable):
-            raise ValueError(f"{component.name} cannot be subtracted, which a running synopsis over a join needs")
-        super().__init__(component, s, b, g, groups)
-        self._subtractable = component
-        self._words = self._blank(b + 1)  # of results that expire up to time, time + 1, …, time + b
+    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
+        if not words.subtractable:
+            raise ValueError("a running synopsis over a join needs components that can be subtracted: no MIN or MAX")
+        super().__init__(words, cells, groups, slots, low)
+        self._ring = self._blank(slots)
+        self._ring[cells.panes % slots, :, cells.gids] = cells.words
+        self._zone: Ints = np.zeros(slots, np.int64)
+        self._sums = self._blank(0)
+        self._held: Ints = np.empty(0, np.int64)
 
     @property
-    def _whole_intervals(self) -> int:
-        return self.b + 1
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return self._ring.nbytes + self._sums.nbytes
 
-    def _drop(self) -> None:
-        self._words = np.concatenate([self._words[:, 1:], self._words[:, -1:]], axis=1)
-        self.updated += self.b
+    def _prepared(self, work: Work) -> Work:
+        """With other windows than before, all panes begin in the youngest sum and are moved on from there."""
+        different = work.borders.shape[1]
+        if different != len(self._held):
+            oldest = int(self._state[1])
+            self._sums = self._blank(different)
+            self._sums[-1] = sum_of(self._cells_of(self._ring), self._sums[-1])
+            self._zone[:] = different - 1
+            self._held = np.full(different, oldest, np.int64)
+        return work
 
-    def _take(self, expires: Ints, gids: Ints, values: NDArray[Any] | None) -> None:
-        fresh = self._blank(self.b + 1)
-        self._accumulate(fresh, expires - self.time, gids, values)
-        self._words += np.cumsum(fresh, axis=1)
+    def _go(
+        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
+    ) -> tuple[int, int, int]:
+        stored = (self._slots, self._ring, self._zone, self._sums, self._held, self._state)
+        about = (*work, k, done, groups, always)
+        arguments: tuple[Any, ...] = (*self.words, *stored, *about, offsets, present, out, self._told)
+        return kernels.run_sums(*arguments)
 
-    def _youngest(self, n: int) -> Ints:
-        self.accessed += 2
-        whole, old = (np.ascontiguousarray(self._words[:, place]) for place in (self.b, self.b - n))
-        return self._subtractable.subtract(whole, old)
+    def cells(self) -> Cells:
+        """All that is kept."""
+        return self._cells_of(self._ring)
 
 
-class IntervalJoin(JoinSynopsis):
-    """IJ: partials of 1, 2, 4, … intervals, aligned, so that about 2 log b of them answer a window."""
+class IntervalJoin(Ring):
+    """IJ: partials of 1, 2, 4, … panes, aligned, so that about 2 log b of them answer a window."""
 
     name = "ij"
 
-    def __init__(self, component: Component, s: int, b: int, g: int = 0, groups: int = 1) -> None:
-        super().__init__(component, s, b, g, groups)
-        self._levels = []
-        for level in range(b.bit_length()):
-            self._levels.append(self._blank(self._size(level)))
-
-    def _size(self, level: int) -> int:
-        """Aligned intervals of length 2^level that b slots can touch."""
-        return (self.b - 1) // (1 << level) + 2 if level else self.b
+    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
+        super().__init__(words, cells, groups, slots, low)
+        levels = np.arange(slots.bit_length())
+        self._sizes: Ints = (slots >> levels) + 2
+        self._begins: Ints = np.cumsum(self._sizes) - self._sizes
+        self._tree = self._blank(int(self._sizes.sum()))
+        if len(cells.panes):
+            self._state[0] = self._state[1] - 1
+            work = Work(*cells, *_nothing(words)[3:])._replace(places=np.array([len(cells.panes)]))
+            for _ in self.run(work, groups):
+                pass
+            self._told[:] = 0
 
     @property
-    def _whole_intervals(self) -> int:
-        return sum(words.shape[1] for words in self._levels)
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return self._tree.nbytes
 
-    def _drop(self) -> None:
-        for level, words in enumerate(self._levels):
-            # The youngest slot that can expire now may begin an interval, which takes the place of an old one.
-            youngest = self.time + self.b
-            if youngest % (1 << level) == 0 or self.time == 1:
-                self._clear(words, [(youngest >> level) % words.shape[1]])
-        self.updated += self._whole_intervals
+    def _go(
+        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
+    ) -> tuple[int, int, int]:
+        stored = (self._begins, self._sizes, self._tree, self._state)
+        about = (*work, k, done, groups, always)
+        arguments: tuple[Any, ...] = (*self.words, *stored, *about, offsets, present, out, self._told)
+        return kernels.look_up_intervals(*arguments)
 
-    def _take(self, expires: Ints, gids: Ints, values: NDArray[Any] | None) -> None:
-        for level, words in enumerate(self._levels):
-            self._accumulate(words, (expires >> level) % words.shape[1], gids, values)
+    def cells(self) -> Cells:
+        """All that is kept."""
+        return self._cells_of(self._tree[: self._sizes[0]])
 
-    def _youngest(self, n: int) -> Ints:
-        words = self._blank(1)[:, 0].copy()
-        first, last = self.time + self.b - n + 1, self.time + self.b + 1
-        level = 0
-        while first < last:  # slots first … last-1 of this level
-            stored = self._levels[level]
-            grown = level + 1 < len(self._levels)
-            if first & 1 or not grown:
-                self._combine(words, stored, first)
-                first += 1
-            if last & 1 and first < last and grown:
-                last -= 1
-                self._combine(words, stored, last)
-            if grown:
-                first, last, level = first >> 1, last >> 1, level + 1
-        return words
 
-    def _combine(self, words: Ints, stored: Ints, slot: int) -> None:
-        self.accessed += 1
-        self.component.combine(words, np.ascontiguousarray(stored[:, slot % stored.shape[1]]))
+def sum_of(cells: Cells, into: Ints) -> Ints:
+    """into [words, groups] and all cells, added."""
+    total = into.copy()
+    for word, column in zip(total, cells.words.T, strict=True):
+        np.add.at(word, cells.gids, column)
+    return total
+
+
+def _joined(pending: Cells, work: Work) -> Cells:
+    return Cells(*(np.concatenate(pair) for pair in zip(pending, work[:3], strict=True)))
+
+
+def _nothing(words: Words) -> Work:
+    """No result and no window, at one due time."""
+    none: Ints = np.empty(0, np.int64)
+    lowest: Ints = np.full((1, 1), -(1 << 62))
+    return Work(*Cells.none(words), np.zeros(1, np.int64), lowest, np.zeros(2, np.int64), none)
+
+
+SYNOPSES: dict[str, type[JoinSynopsis]] = {one.name: one for one in (BasicIntervalJoin, RunningJoin, IntervalJoin)}

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.count import CountRows
 from windrow.errors import QueryError
 from windrow.kernels.jit import Ints
 from windrow.synopses.candidate_search import Limits
@@ -24,7 +23,6 @@ from windrow.synopses.groups import Groups
 from windrow.synopses.layout import Layout
 from windrow.synopses.lookup import Lookup
 from windrow.synopses.open_panes import AssignedPanes, OpenPanes
-from windrow.synopses.open_scan import OpenScan
 from windrow.synopses.partials import Partials
 from windrow.synopses.placed import Placed
 from windrow.synopses.searches import Search, Searches
@@ -314,29 +312,6 @@ class ShareGroup:
                 answers[number] = self._components.typed(spec, words)
         chosen = [~i if numbers[i] == COLLECTED else numbers[i] for i in components]
         return Lookup(offsets, present, groups, tuple(answers[one] for one in chosen))
-
-    def lookup_open(self, starts: Any, components: Sequence[int]) -> Lookup:
-        """As `lookup`, of all that is behind each start in the panes that are still open, which may change again."""
-        layout = self._layout
-        slots, gids, cells = layout.open_cells(self._open.count, self.groups)
-        scan = OpenScan(self._open.edges, slots, gids, cells, np.asarray(starts, np.int64), self.groups)
-        if not self.dictionary.key_types:
-            scan.take_all()
-        answers: dict[int, tuple[Any, ...]] = {}
-        specs, numbers = self._components.specs, self._components.numbers
-        for i in components:
-            spec, number = specs[i], numbers[i]
-            assert number != COLLECTED, "collections are looked up in closed panes only"
-            if number not in answers:
-                component = spec.component if number else CountRows()
-                words = scan.answer(component, layout.words(number))
-                answers[number] = self._components.typed(spec, words)
-        return Lookup(scan.offsets, scan.present, max(1, self.groups), tuple(answers[numbers[i]] for i in components))
-
-    @property
-    def oldest_open(self) -> int | None:
-        """The least upper edge of the open panes."""
-        return int(np.min(self._open.edges)) if self._open.count else None
 
     def search(self, place: int) -> Search | None:
         """How groups within limits of this component are found; None when nobody has asked yet."""
