@@ -160,8 +160,11 @@ def _take(taker: Due, rows: Sequence[pa.RecordBatch]) -> None:
     """The rows of another query at the instants of this one."""
     began = perf_counter()
     for batch in rows:
-        times = batch.column(0).cast(pa.int64()).to_numpy()
-        taker.query.add(batch.filter(pa.array(np.isin(times, taker.times))))
+        times = batch.column(0).view(pa.int64()).to_numpy()
+        if not len(times) or (len(taker.times) == 1 and times[0] == times[-1] == taker.times[0]):
+            taker.query.add(batch)
+        else:
+            taker.query.add(batch.filter(pa.array(np.isin(times, taker.times))))
     taker.query.seconds += perf_counter() - began
 
 

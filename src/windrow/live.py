@@ -59,6 +59,8 @@ class StreamSchedule:
         self._clock = clock
         self._unit = 0
         self._known: dict[str, RunningQuery] = {}
+        self._followed: int | None = None
+        """The changes of the stream's queries that were followed; None to begin anew."""
         self._scheduler = Scheduler(policy)
         self._goal: int | None = None
         """The newest update that has come."""
@@ -73,6 +75,9 @@ class StreamSchedule:
 
     def _follow(self) -> None:
         """Have a task for every query that is there."""
+        if self._followed == self._running.changes:
+            return
+        self._followed = self._running.changes
         wanted = {name: query for name, query in self._running.queries.items() if query.plan.rows is None}
         if wanted == self._known:
             return
@@ -132,7 +137,7 @@ class StreamSchedule:
             dues = [(one.member.next_due, one.plan.slide) for one in self._known.values()]
             before = min(mark.oldest - 1 if due is None else due - slide for due, slide in dues) // self._unit
             self._scheduler = Scheduler(self._policy, update=before)
-            self._known, self._goal = {}, before
+            self._known, self._goal, self._followed = {}, before, None
             self._costs.clear()
             self._follow()
         self.hurry()

@@ -87,7 +87,7 @@ class Registered:
         if self.batches:
             last = self.batches[-1]
             # A copy of the newest instant alone: a slice would keep the memory of all answers of its lookup.
-            times = last.column(0).cast(pa.int64()).to_numpy()
+            times = last.column(0).view(pa.int64()).to_numpy()
             first = int(np.searchsorted(times, times[-1]))
             self.latest = last.take(pa.array(np.arange(first, len(times))))
         self.batches.clear()
@@ -210,6 +210,8 @@ class RunningStream:
     late_rows: int = 0
     batches: int = 0
     finished: bool = False
+    changes: int = 0
+    """How often queries have come or gone."""
     probed: dict[str, Probed] = field(default_factory=dict)
     """By rules: the questions that were answered from several slices, and what that has saved."""
     numbering: Numbering | None = None
@@ -232,6 +234,7 @@ class RunningStream:
 
     def changed(self) -> None:
         """A query has come or gone."""
+        self.changes += 1
         self._finest = None
         self._feeding = None
 

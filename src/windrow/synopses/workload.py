@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -32,7 +33,7 @@ class Expected:
 
     windows: tuple[tuple[float, float], ...] = ()
 
-    @property
+    @cached_property
     def lengths(self) -> list[int]:
         """The different lengths, in whole panes."""
         return sorted({max(1, round(length)) for length, _ in self.windows if length < inf})
