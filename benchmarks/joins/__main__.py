@@ -1,4 +1,4 @@
-"""Joins: orders and algorithms of thesis 5.4 (Figures 5.2 to 5.4), and how fast joins and δ* are.
+"""Joins: orders and algorithms of thesis 5.4 (Figures 5.2 to 5.4), how fast joins and δ* are, shared joins.
 
     python -m benchmarks.joins [--quick] [--only orders …] [--spark] [--plot-dir build/benchmarks]
 
@@ -11,12 +11,13 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.joins import floors, intervals, orders
+from benchmarks.joins import floors, intervals, orders, shared
 
 EXPERIMENTS: dict[str, Callable[[bool, Path | None], object]] = {
     "orders": orders.run,
     "intervals": intervals.run,
     "floors": floors.run,
+    "shared": shared.run,
 }
 
 

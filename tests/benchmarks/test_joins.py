@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.joins import floors, intervals, orders
+from benchmarks.joins import floors, intervals, orders, shared
 from benchmarks.joins.predicted import predicted
 from benchmarks.joins.synthetic import TABLE_5_5, Evaluation, Stream, Tuples, seconds
 
@@ -49,6 +49,11 @@ def test_figure_5_2(tmp_path: Path) -> None:
 def test_figures_5_3_and_5_4() -> None:
     held = intervals.shape(intervals.run(quick=True, plots=None))
     assert held["nested loops lazy"] and held["hash lazy"] and held["nested loops grows"]
+
+
+def test_shared_joins() -> None:
+    found = shared.run(quick=True)
+    assert min(found.values()) > 0.5 and max(found.values()) > 1.5
 
 
 def test_floors() -> None:
