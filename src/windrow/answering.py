@@ -101,7 +101,7 @@ def _newest_due(mark: Watermark, query: RunningQuery, now: int) -> int | None:
         tau = now
         start, part = member.window.start(tau), query.slice
         assert start is not None
-        if tau <= member.next_due - slide or not part.is_edge(start) or not part.is_edge(member.window.end(tau)):
+        if tau <= member.next_due - slide or not part.edges.has(start) or not part.edges.has(member.window.end(tau)):
             return None
         if start < part.known_since([place for term in member.positions for place in term]):
             return None

@@ -22,8 +22,9 @@ from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.question_report import note_probe, probe_text
 from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.edges import BEGINNING
 from windrow.sharing.probing import Probe, find_probe, question
-from windrow.sharing.slice import BEGINNING, Member, Slice, Term
+from windrow.sharing.slice import Member, Slice, Term
 from windrow.sharing_report import listed
 
 
@@ -95,7 +96,7 @@ def _window_of(
     tau = _newest_edge(running, part)
     start, end = plan.window.start(tau), plan.window.end(tau)
     assert start is not None
-    if not part.is_edge(start) or not part.is_edge(end):
+    if not part.edges.has(start) or not part.edges.has(end):
         raise coverage.no_edge(running, part, plan)
     known = part.known_since(places, terms)
     if start < known:
@@ -109,7 +110,7 @@ def _newest_edge(running: RunningStream, part: Slice) -> int:
     if mark.value is None:
         raise coverage.nothing_complete(running.stream)
     assert part.group is not None
-    edge = part.floor(mark.value)
+    edge = part.edges.floor(mark.value)
     if running.finished and mark.newest is not None:
         edge = max(edge, part.group.grid.ceil(mark.newest))
     return edge

@@ -11,7 +11,8 @@ from windrow.language.units import duration_text
 from windrow.plan.explain import window_text
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
-from windrow.sharing.slice import BEGINNING, Slice
+from windrow.sharing.edges import BEGINNING
+from windrow.sharing.slice import Slice
 
 MOST_NAMED = 8
 
@@ -49,7 +50,7 @@ def no_aggregate(running: RunningStream, part: Slice, missing: Sequence[str]) ->
 def no_edge(running: RunningStream, part: Slice, plan: PeriodicAggregate) -> CoverageError:
     """The window begins or ends in the middle of a pane."""
     assert part.group is not None
-    grid, since = part.group.grid, part.regular_since
+    grid, since = part.group.grid, part.edges.regular_since
     step = grid.progressions[0][0]
     fits = grid.uniform and plan.window.length is not None and (plan.window.length % step, plan.window.offset % step)
     if since != BEGINNING and fits == (0, 0):

@@ -33,8 +33,9 @@ from windrow.plan.nodes import Output
 from windrow.plan.periodic import ONE_TIME, SUB_WINDOWS, PeriodicAggregate, in_panes, periodic_aggregate
 from windrow.row_answers import answer_rows
 from windrow.running import Registered, RunningQuery, RunningStream
+from windrow.sharing.edges import BEGINNING
 from windrow.sharing.feeding import Deriving, derive, feed
-from windrow.sharing.slice import BEGINNING, Slice
+from windrow.sharing.slice import Slice
 from windrow.sharing_report import sharing_table
 from windrow.sliced import Sliced
 from windrow.slicer import PARALLEL_ROWS, shared_panes

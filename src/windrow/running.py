@@ -16,9 +16,10 @@ from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.derivation import plan_sharing
+from windrow.sharing.edges import BEGINNING
 from windrow.sharing.feeding import Feeding
 from windrow.sharing.saved import Probed
-from windrow.sharing.slice import BEGINNING, Member, Slice
+from windrow.sharing.slice import Member, Slice
 from windrow.state.choice import Strategy
 from windrow.windows.due import first_due
 from windrow.windows.watermark import Watermark

@@ -22,8 +22,9 @@ from windrow.aggregates import aggregate
 from windrow.aggregates.collected import Collected
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation, can_be_regrouped, combination, has_finer_groups, terms_of
+from windrow.sharing.edges import BEGINNING
 from windrow.sharing.saved import Probed
-from windrow.sharing.slice import BEGINNING, Member, Slice, Term
+from windrow.sharing.slice import Member, Slice, Term
 from windrow.synopses.partials import Partials
 from windrow.synopses.regroup import regrouped
 from windrow.windows.grid import Grid
@@ -128,16 +129,16 @@ def find_probe(
     limit, best = mark.value, max
     if finished and mark.newest is not None and known:
         # All is complete: the first instant at which the panes of the last tuple end.
-        limit, best = max(mark.newest, min(one.floor(mark.value) for one in known)), min
+        limit, best = max(mark.newest, min(one.edges.floor(mark.value) for one in known)), min
     for _ in range(MOST_INSTANTS if known else 0):
-        edges = {one: one.ceil(limit) if best is min else one.floor(limit) for one in known}
+        edges = {one: one.edges.ceil(limit) if best is min else one.edges.floor(limit) for one in known}
         tau = best(edges.values())
         start, end = window.start(tau), window.end(tau)
         assert start is not None
         ready = [
             one
             for one, edge in edges.items()
-            if edge == tau and known[one] <= start and one.is_edge(start) and one.is_edge(end)
+            if edge == tau and known[one] <= start and one.edges.has(start) and one.edges.has(end)
         ]
         found = combination(part, ready, subtracting=all(_counts(one, start) for one in ready))
         if found is not None:

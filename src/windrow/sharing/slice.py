@@ -23,6 +23,7 @@ from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.language.hints import Hint
 from windrow.plan.threshold import Threshold
+from windrow.sharing.edges import BEGINNING, KnownEdges
 from windrow.sharing.predicates import Predicate
 from windrow.sharing.rules.described import INSENSITIVE
 from windrow.sharing.saved import Saved
@@ -34,13 +35,10 @@ from windrow.synopses.share_group import ShareGroup
 from windrow.synopses.spec import ComponentSpec
 from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid, Progression, edges_of
-from windrow.windows.spec import MAX_TICK, RangeWindow
+from windrow.windows.spec import RangeWindow
 
 if TYPE_CHECKING:
     from windrow.sharing.derivation import Derivation
-
-BEGINNING = -(1 << 63)
-"""Before every timestamp: a query that has seen its stream from the start."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +111,8 @@ class Slice:
     """The value columns; these and the component places are in the order in which the members first use them."""
     _since: list[int] = field(default_factory=list)
     """Per component place: from when on it knows every tuple."""
-    _grids: list[tuple[int, Grid]] = field(default_factory=list)
-    """The grids in use one after the other, each with the edge behind which its panes begin."""
+    edges: KnownEdges = field(default_factory=KnownEdges)
+    """Where its panes end."""
     _begin: int = BEGINNING
     """Tuples up to here came, in part, before the slice: the others are not taken in either."""
     _forgotten: int = BEGINNING
@@ -166,7 +164,8 @@ class Slice:
         member.positions = tuple(positions)
         self._note_hint(member)
         known = [self._since[place] for places in positions for place in places]
-        since = max([self._forgotten, self._edges_since(member), *known, self.counted_since(member.terms)])
+        fit = self.edges.fit_since(member.progressions)
+        since = max([self._forgotten, fit, *known, self.counted_since(member.terms)])
         member.since = fresh if in_order else self._aligned(since)
         self.members.append(member)
         self._untold = True
@@ -262,42 +261,13 @@ class Slice:
     def _use(self, grid: Grid, since: int) -> None:
         """Rows to come get the edges of this grid; all panes behind `since` have them."""
         assert self.group is not None
-        if not self._grids:
-            self._grids.append((BEGINNING, grid))
-        elif grid != (old := self._grids[-1][1]):
-            if not grid.covers(old.progressions):
-                # Rows before `since` may still come: there, only the edges hold that old and new panes have.
-                both = Grid.exactly(edge for one in self.members for edge in one.progressions)
-                complete = self.group.complete_until
-                self._claim(BEGINNING if complete is None else self.floor(complete), both)
-            self._claim(since, grid)
+        needed = [edge for one in self.members for edge in one.progressions]
+        self.edges.use(grid, since, needed, self.group.complete_until)
         self.group.set_grid(grid)
 
-    def _claim(self, since: int, grid: Grid) -> None:
-        """Behind `since` panes have the edges of this grid, whatever was known before."""
-        while self._grids and self._grids[-1][0] >= since:
-            del self._grids[-1]
-        if not self._grids or self._grids[-1][1] != grid:
-            self._grids.append((since, grid))
-
     def _aligned(self, since: int) -> int:
-        """The next edge at which every pane that exists there ends, so that no pane lies on both sides of it."""
-        if since in (BEGINNING, self._begin):
-            return since
-        ends = [start for start, _ in self._grids[1:]]
-        for (_, grid), end in zip(self._grids, [*ends, MAX_TICK], strict=True):
-            if since < end:
-                since = grid.ceil(since)
-        return since
-
-    def _edges_since(self, member: Member) -> int:
-        """From where on all panes have the edges that the query needs."""
-        since = BEGINNING
-        for start, grid in reversed(self._grids):
-            if not grid.covers(member.progressions):
-                return since
-            since = start
-        return BEGINNING
+        """The next edge that no pane lies on both sides of."""
+        return since if since in (BEGINNING, self._begin) else self.edges.after(since)
 
     def _specs(self, term: Term) -> list[ComponentSpec]:
         column = None
@@ -388,11 +358,6 @@ class Slice:
         assert self.group is not None
         return [(one.component, None if one.column is None else self._values[one.column]) for one in self.group.specs]
 
-    @property
-    def regular_since(self) -> int:
-        """From here on all panes have the edges of the newest grid."""
-        return self._grids[-1][0] if len(self._grids) > 1 else BEGINNING
-
     def pin(self, grid: Grid, begin: int) -> None:
         """Slice for another slice elsewhere: with its edges, from where it begins."""
         assert self.group is not None
@@ -424,8 +389,7 @@ class Slice:
         if len(edges) and edges[0] <= edge:
             self._forgotten = edge
             self.group.expire(edge)
-            while len(self._grids) > 1 and self._grids[1][0] <= edge:
-                del self._grids[0]
+            self.edges.forget(edge)
 
     # ---- one-time queries -----------------------------------------------------------------------------------------
 
@@ -477,24 +441,6 @@ class Slice:
         since = max([self._begin, self._forgotten, self.counted_since(terms), *known])
         return self._aligned(since)
 
-    def floor(self, ts: int) -> int:
-        """The greatest pane edge at or before an instant."""
-        start, grid = self._grid_at(ts)
-        return max(start, *(ts - (ts - phase) % step for step, phase in grid.progressions))
-
-    def ceil(self, ts: int) -> int:
-        """The least pane edge at or after an instant."""
-        _, grid = self._grid_at(ts)
-        return min([grid.ceil(ts), *(start for start, _ in self._grids if start >= ts)])
-
-    def is_edge(self, ts: int) -> bool:
-        """Whether panes end at this instant, so that a window may begin or end there."""
-        return self.floor(ts) == ts
-
-    def _grid_at(self, ts: int) -> tuple[int, Grid]:
-        """The grid in use at an instant, and since when."""
-        return next((one for one in reversed(self._grids) if one[0] <= ts), self._grids[0])
-
     # ---- snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> tuple[dict[str, Any], bytes]:
@@ -503,7 +449,7 @@ class Slice:
         self._expect()
         meta = {
             "since": list(self._since),
-            "grids": [[since, [list(one) for one in grid.progressions]] for since, grid in self._grids],
+            "grids": self.edges.snapshot(),
             "begin": self._begin,
             "forgotten": self._forgotten,
             "counted": self._counted_since,
@@ -519,7 +465,7 @@ class Slice:
         if len(meta["since"]) != len(self.group.specs):
             raise ValueError(f"{len(self.group.specs)} components, but {len(meta['since'])} beginnings of them")
         self._since = list(meta["since"])
-        self._grids = [(since, Grid(tuple((step, phase) for step, phase in edges))) for since, edges in meta["grids"]]
+        self.edges.restore(meta["grids"])
         self._begin, self._forgotten, self._counted_since = meta["begin"], meta["forgotten"], meta["counted"]
         self.earliest_due = meta["earliest_due"]
         self._follow_hints()  # which may have changed since
