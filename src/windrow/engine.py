@@ -93,8 +93,8 @@ class Engine:
         """Register a query: from shared panes if they can answer it, else by operators of its own."""
         periodic = in_panes(query, plan)
         asked = query.priority
-        if asked is not None and (periodic is None or periodic.rows is not None):
-            reason = f"{asked}: this query is answered when its tuples come, not by a schedule; leave the hint out"
+        if asked is not None and asked.value and (periodic is None or periodic.rows is not None):
+            reason = f"{asked}: this query is answered when its tuples come, not by a schedule; give it no priority"
             raise BindError(reason, line=asked.line, column=asked.column)
         if periodic is not None:
             return self.add_query(name, periodic)
@@ -167,13 +167,13 @@ class Engine:
         if isinstance(query, FlowQuery):
             return self.flows.describe(query)
         assert isinstance(query, RunningQuery)
-        return self._describe(query.plan)
+        return self._describe(query.plan, new=False)
 
     def describe_new(self, query: BoundQuery, plan: Output) -> list[tuple[str, str]]:
         """The same of a query that is not registered."""
         periodic = in_panes(query, plan)
         if periodic is not None:
-            return self._describe(periodic)
+            return self._describe(periodic, new=True)
         return [*self.flows.describe_new(query, plan), *self._asked_once(query, plan)]
 
     def _asked_once(self, query: BoundQuery, plan: Output) -> list[tuple[str, str]]:
@@ -186,8 +186,8 @@ class Engine:
                 return explain_question(running, asked, self._compiled.slice(asked), terms)
         return []
 
-    def _describe(self, plan: PeriodicAggregate) -> list[tuple[str, str]]:
-        return describe_panes(self._compiled, self.streams[plan.stream.name.lower()], plan)
+    def _describe(self, plan: PeriodicAggregate, *, new: bool) -> list[tuple[str, str]]:
+        return describe_panes(self._compiled, self.streams[plan.stream.name.lower()], plan, new=new)
 
     def plan_of(self, query: BoundQuery, plan: Output) -> Output:
         """The plan that runs, or would run, a query: operators may stand elsewhere than in the query."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from windrow.aggregates.sketched import error_of
 from windrow.compiled import Compiled, threshold
 from windrow.language.units import duration_text
+from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.plan.threshold import Threshold
-from windrow.running import RunningStream
+from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.derivation import find_derivation
+from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Member, Slice, Term, expected
-from windrow.sharing_report import derivation_text, explained
+from windrow.sharing_report import derivation_text, explained, giver_of
 from windrow.synopses.chooser import Choice, forced
 from windrow.synopses.registry import chosen, may_choose, reason
 from windrow.synopses.sparse import Sparse
@@ -22,8 +24,8 @@ ROWS_NOTE = f"{ORDER_NOTE}; the last {{reach}} rows are kept for the end of the 
 Notes = list[tuple[str, str]]
 
 
-def describe_panes(compiled: Compiled, running: RunningStream, plan: PeriodicAggregate) -> Notes:
-    """What a query keeps, or would keep, and with whom."""
+def describe_panes(compiled: Compiled, running: RunningStream, plan: PeriodicAggregate, *, new: bool) -> Notes:
+    """What a query keeps, or would keep if it is `new`, and with whom."""
     if plan.rows is not None and plan.rows.partition_by:
         return _partitions(plan)
     part = running.slice_of(plan)
@@ -42,20 +44,33 @@ def describe_panes(compiled: Compiled, running: RunningStream, plan: PeriodicAgg
     if limit is not None:
         notes.append((f"HAVING {limit.text}", _search(running, part, limit)))
     if part is not None:
-        names = [query.name for query in running.queries_of(part)]
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        told = (
-            f"only {shown} uses these panes"
-            if len(names) == 1
-            else f"{len(names)} queries use these panes (rule SS1): {shown}"
-        )
-        notes.append(("shared", told))
+        notes.append(("shared", _with_whom(running, part, new=new)))
         notes += explained(running, part, plan)
+        notes += _would_take(compiled, running, part, plan) if new else []
     elif plan.rows is None:
         notes += _would_be_derived(compiled, running, plan)
     if plan.priority is not None:
         notes.append(("priority", f"{plan.priority.value}: in live runs the greater goes first at equal deadlines"))
     return notes
+
+
+def _with_whom(running: RunningStream, part: Slice, *, new: bool) -> str:
+    names = [query.name for query in running.queries_of(part)]
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    if new:
+        return f"these panes are there already: it would share them with {shown} (rule SS1)"
+    if len(names) == 1:
+        return f"only {shown} uses these panes"
+    return f"{len(names)} queries use these panes (rule SS1): {shown}"
+
+
+def _would_take(compiled: Compiled, running: RunningStream, part: Slice, plan: PeriodicAggregate) -> Notes:
+    """Of a query that is not registered: whose answers it would take."""
+    rows = AnswerRows.of(plan, compiled.compiler)
+    often = giver_of(RunningQuery("", plan, rows, compiled.member(plan), part, BEGINNING), running.queries_of(part))
+    if often is None:
+        return []
+    return [("output", f"where both are due, the answers of {often.name} would be taken (rule CS8, thesis 8.4.3)")]
 
 
 def _panes(plan: PeriodicAggregate, grid: Grid) -> str:

@@ -55,7 +55,7 @@ class Query:
     @property
     def functions(self) -> list[UserFunction]:
         """The aggregates of the user that it calls."""
-        calls = [aggregate_call(node) for node in self.bound.ast.walk() if is_aggregate(node)]
+        calls = [aggregate_call(node) for node in self.bound.ast.walk(prune=is_aggregate) if is_aggregate(node)]
         return [call.user for call in calls if call.user is not None]
 
     @property

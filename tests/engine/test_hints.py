@@ -178,6 +178,7 @@ def test_refusals(query: str, error: type[Exception], message: str) -> None:
 
 def test_priority_beside_a_synopsis() -> None:
     db = database()
+    db.query("SELECT v FROM s [RANGE 60]", name="operators", priority=0)  # as if nothing was said
     query = db.query(text("MAX(v)", "interval"), priority=-4)
     assert "/*+ SYNOPSIS(interval) PRIORITY(-4) */" in query.text
     assert "asked for with the hint SYNOPSIS(interval)" in query.explain() and "priority: -4:" in query.explain()

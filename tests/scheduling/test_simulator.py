@@ -90,6 +90,13 @@ def test_the_policy_may_change_between_two_runs() -> None:
     assert next(one for one in after.queries if one.name == "new").runs > 10
 
 
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValueError, match="updates arrive steady or poisson, found 'foo'"):
+        Machine(1.0, arrivals="foo")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected more than 0 seconds of virtual time, found -1"):
+        simulate([Task("q", 1)], Machine(1.0), seconds=-1)
+
+
 def test_updates_that_leave_no_time_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be taken in every 1 s"):
         Machine(1.0, 1.0)

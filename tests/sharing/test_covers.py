@@ -113,8 +113,29 @@ def test_nothing_is_taken_away_from_itself() -> None:
     """What no row satisfies is disjoint from all, also from the one that has too many rows."""
     never = where("a < 1 AND a > 2")
     assert find_cover(never, [Q1, TRUE], subtractable=True) is None
-    assert find_cover(never, [Q1, TRUE, Q1], subtractable=True) == Cover(Combine.SUBTRACT, (0,), (2,))
+    assert find_cover(never, [Q1, TRUE, Q1], subtractable=True) is None
 
 
 def test_a_query_without_where_is_covered_by_its_parts_only() -> None:
     assert find_cover(TRUE, [Q1, Q2], insensitive=True, subtractable=True) is None
+
+
+@pytest.mark.parametrize("more", [0, 5, 15, 60])
+def test_many_other_queries_do_not_hide_a_cover(more: int) -> None:
+    given_ = [*(f"a = {number % 17}" for number in range(more)), "a < 17", "a = 49"]
+    found = find_cover(where("a < 17 OR a = 49"), [where(text) for text in given_])
+    assert found == Cover(Combine.ADD, (more, more + 1))
+
+
+def test_covers_of_many_parts() -> None:
+    parts = [where(f"a = {number}") for number in range(20)]
+    wanted = where("a BETWEEN 0 AND 19")
+    assert find_cover(wanted, parts) == Cover(Combine.ADD, tuple(range(20)))
+    overlapping = [where(f"a IN ({number}, {number + 1})") for number in range(18)]
+    odd = where("a BETWEEN 0 AND 18")
+    united = find_cover(odd, overlapping, insensitive=True)
+    assert united is not None and united.how is Combine.UNITE
+    assert find_cover(odd, overlapping) is None and find_cover(odd, overlapping[:9], insensitive=True) is None
+    others = where("a IS NOT NULL AND a NOT IN (3, 4, 5, 6, 7)")
+    found = find_cover(others, [where("a IS NOT NULL"), *parts], subtractable=True)
+    assert found == Cover(Combine.SUBTRACT, (0,), (4, 5, 6, 7, 8))

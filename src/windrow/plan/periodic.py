@@ -251,7 +251,7 @@ def _sub_windows(call: AggregateCall, window: RangeWindow, slide: int) -> tuple[
 
 def _lists(query: BoundQuery) -> AggregateCall | None:
     """The first FREQUENT: it runs in panes or nowhere."""
-    calls = (aggregate_call(node) for node in query.ast.walk() if is_aggregate(node))
+    calls = (aggregate_call(node) for node in query.ast.walk(prune=is_aggregate) if is_aggregate(node))
     return next((call for call in calls if call.name in SUB_WINDOWS), None)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class Machine:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.arrivals not in get_args(Arrivals):
+            raise ValueError(f"updates arrive {' or '.join(get_args(Arrivals))}, found {self.arrivals!r}")
         if not 0 <= self.update_cost < self.interval:
             raise ValueError(
                 f"an update that costs {self.update_cost:g} s cannot be taken in every {self.interval:g} s: no time is "
@@ -172,4 +174,6 @@ def simulate(
     tasks: Sequence[Task], machine: Machine, seconds: float, policy: str | Policy = DEFAULT, early: bool = False
 ) -> Simulated:
     """Run tasks on a simulated machine for some virtual time."""
+    if not seconds > 0:
+        raise ValueError(f"expected more than 0 seconds of virtual time, found {seconds:g}")
     return Simulator(tasks, machine, policy, early).run(seconds)

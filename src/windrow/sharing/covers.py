@@ -3,8 +3,9 @@
     WHERE p = 'tcp'   WHERE p = 'udp'   cover   WHERE p IN ('tcp', 'udp')   and are disjoint
 
 The thesis matches terms by their text; here predicates are compared as sets of rows, so that ranges that meet and
-terms that are written otherwise are found too. Up to MOST_SOURCES of MOST_CANDIDATES predicates are tried, fewest
-first, and none if all of them together do not do: at most some hundred tests, when a query is registered.
+terms that are written otherwise are found too. If all predicates together do, every choice of up to MOST_SOURCES of the
+MOST_CANDIDATES largest is tried, fewest first, and then one of up to MOST_TAKEN that takes whatever adds something:
+some hundred tests, when a query is registered.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from windrow.sharing.predicates import Predicate
 
 MOST_SOURCES = 4
 MOST_CANDIDATES = 12
+MOST_TAKEN = 32
+MOST_SORTED = 256
+"""So many candidates are put in order."""
 
 
 class Combine(Enum):
@@ -73,15 +77,22 @@ def find_cover(
     Addition first, of as few as possible; then, if all aggregates are `insensitive` to duplicates, any cover; then
     subtraction, if all are `subtractable`.
     """
-    inside = [number for number, one in enumerate(given) if one.implies(wanted)][:MOST_CANDIDATES]
+    if not wanted.terms:
+        return None  # no row is in it, and there is nothing to be had
+    inside = _largest_first([number for number, one in enumerate(given) if one.implies(wanted)], given)
     united: Cover | None = None
     # If all of them together lack something, no choice of them will do.
-    for chosen in _choices(inside) if wanted.implies(*(given[number] for number in inside)) else ():
-        parts = [given[number] for number in chosen]
-        if wanted.implies(*parts):
-            if is_disjoint(parts):
-                return Cover(Combine.ADD, chosen)
-            united = united or Cover(Combine.UNITE, chosen)
+    if wanted.implies(*(given[number] for number in inside)):
+        for chosen in _choices(inside):
+            parts = [given[number] for number in chosen]
+            if wanted.implies(*parts):
+                if is_disjoint(parts):
+                    return Cover(Combine.ADD, chosen)
+                united = united or Cover(Combine.UNITE, chosen)
+        apart = _apart(inside, given)
+        if wanted.implies(*(given[number] for number in apart)):
+            return Cover(Combine.ADD, apart)
+        united = united or _united(wanted, inside, given)
     if insensitive and united is not None:
         return united
     return _difference(wanted, given) if subtractable else None
@@ -94,16 +105,51 @@ def _difference(wanted: Predicate, given: Sequence[Predicate]) -> Cover | None:
     for whole in wholes[:MOST_CANDIDATES]:
         all_rows = given[whole]
         # A predicate that no row satisfies is disjoint even from the whole, which is not taken away from itself.
-        within = [number for number in outside if number != whole and given[number].implies(all_rows)][:MOST_CANDIDATES]
+        within = [number for number in outside if number != whole and given[number].implies(all_rows)]
+        within = _largest_first(within, given)
         if not all_rows.implies(wanted, *(given[number] for number in within)):
             continue
-        for chosen in _choices(within):
+        for chosen in (*_choices(within), _apart(within, given)):
             parts = [given[number] for number in chosen]
             if all_rows.implies(wanted, *parts) and is_disjoint(parts):
                 return Cover(Combine.SUBTRACT, (whole,), chosen)
     return None
 
 
+def _largest_first(numbers: Sequence[int], given: Sequence[Predicate]) -> list[int]:
+    """Those that no other one contains, then the others: with many queries a choice of few is among the first."""
+    largest: list[int] = []
+    others: list[int] = []
+    for number in numbers[:MOST_SORTED]:
+        if any(given[number].implies(given[one]) for one in largest):
+            others.append(number)
+        else:
+            others += [one for one in largest if given[one].implies(given[number])]
+            largest = [one for one in largest if one not in others] + [number]
+    return largest + others
+
+
 def _choices(numbers: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All choices of few among the first."""
     for size in range(1, MOST_SOURCES + 1):
-        yield from combinations(numbers, size)
+        yield from combinations(numbers[:MOST_CANDIDATES], size)
+
+
+def _apart(numbers: Sequence[int], given: Sequence[Predicate]) -> tuple[int, ...]:
+    """Many that have no row in common: each that is disjoint from all before it."""
+    taken: list[int] = []
+    for number in numbers:
+        if len(taken) < MOST_TAKEN and given[number].terms and all(given[number].disjoint(given[one]) for one in taken):
+            taken.append(number)
+    return tuple(taken)
+
+
+def _united(wanted: Predicate, numbers: Sequence[int], given: Sequence[Predicate]) -> Cover | None:
+    """Many that have all rows together: each that has a row which those before it lack."""
+    taken: list[int] = []
+    for number in numbers[:MOST_SORTED]:
+        if len(taken) < MOST_TAKEN and not given[number].implies(*(given[one] for one in taken)):
+            taken.append(number)
+            if wanted.implies(*(given[one] for one in taken)):
+                return Cover(Combine.UNITE, tuple(taken))
+    return None

@@ -21,7 +21,7 @@ from windrow.sharing.rules.state import SS4, RollUp
 from windrow.sharing.slice import Slice, Term, insensitive
 from windrow.synopses.regroup import regroupable
 
-MOST_COMPARED = 64
+MOST_COMPARED = 256
 """So many slices, the newest, are looked at as sources of another one."""
 MOST_SERVED = 8
 """So many slices, the newest that have the rows of a new one, are looked at again when it comes."""

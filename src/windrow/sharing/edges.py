@@ -36,7 +36,7 @@ class KnownEdges:
         if not self._stretches:
             self._stretches.append((BEGINNING, grid))
         elif grid != (old := self._stretches[-1][1]):
-            if not grid.covers(old.progressions):
+            if not grid.covers(old.without_cuts(BEGINNING if complete is None else complete).progressions):
                 self._claim(BEGINNING if complete is None else self.floor(complete), Grid.exactly(needed))
             self._claim(since, grid)
 
@@ -51,6 +51,12 @@ class KnownEdges:
         """Panes up to here are gone."""
         while len(self._stretches) > 1 and self._stretches[1][0] <= edge:
             del self._stretches[0]
+
+    def without_cuts(self, upto: int) -> Grid:
+        """The newest grid, from now on without its edges that stand alone up to here; no row comes before them."""
+        since, grid = self._stretches[-1]
+        self._stretches[-1] = (since, grid.without_cuts(upto))
+        return self._stretches[-1][1]
 
     # ---- what is known --------------------------------------------------------------------------------------------
 

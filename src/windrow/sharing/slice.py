@@ -139,14 +139,20 @@ class Slice:
         """
         grid = self.group.grid if self.group is not None else None
         if grid is None or not grid.covers(member.progressions):
-            grid = Grid.of({*self._needed_edges(), *member.progressions})
+            grid = self._grid({*self._needed_edges(), *member.progressions})
         # Tuples that came before this moment are in panes up to here, and in none of a new grid or component.
         fresh = BEGINNING
         if newest is not None and in_order and self.group is not None:
             self.group.cut(newest)
             fresh = newest
-        elif newest is not None:
-            fresh = newest if self.group is None else self.group.shorten(newest, grid)
+        elif newest is not None and self.group is None:
+            fresh = newest
+        elif newest is not None and self.group is not None:
+            knows = grid == self.group.grid and all(self.places(term) is not None for term in member.terms)
+            if not knows and self.group.end_at(newest):
+                fresh, grid = newest, grid.with_cuts([newest])
+            else:
+                fresh = self.group.shorten(newest, grid)
             self._counted_since = min(self._counted_since, max(fresh, newest))
         if self.group is None:
             self.group = ShareGroup([key.type for key in self.keys], [], grid)
@@ -180,7 +186,7 @@ class Slice:
         self._hinting.clear()
         for one in self.members:
             self._note_hint(one)
-        grid = Grid.of(self._needed_edges())
+        grid = self._grid(self._needed_edges())
         self._use(grid, grid.ceil(self.group.newest_edge))
         self._untold = True
 
@@ -255,8 +261,16 @@ class Slice:
         edges = {edge for one in self.members for edge in one.progressions}
         settled = all(one.since == BEGINNING or (one.oldest_needed or BEGINNING) >= one.since for one in self.members)
         if not settled and self.group is not None:
-            edges.update(self.group.grid.progressions)
+            edges.update(self.group.grid.without_cuts().progressions)
         return edges
+
+    def _grid(self, progressions: Iterable[Progression]) -> Grid:
+        """A grid with these edges, and where queries came with cuts for rows that may still come before them."""
+        grid = Grid.of(progressions)
+        if self.group is None:
+            return grid
+        complete = self.group.complete_until
+        return grid.with_cuts(cut for cut in self.group.grid.cuts if complete is None or cut > complete)
 
     def _use(self, grid: Grid, since: int) -> None:
         """Rows to come get the edges of this grid; all panes behind `since` have them."""
@@ -390,6 +404,8 @@ class Slice:
             self._forgotten = edge
             self.group.expire(edge)
             self.edges.forget(edge)
+        if self.group.grid.cuts and self.group.complete_until is not None:
+            self.group.set_grid(self.edges.without_cuts(self.group.complete_until))
 
     # ---- one-time queries -----------------------------------------------------------------------------------------
 

@@ -230,12 +230,20 @@ class ShareGroup:
         """No row at or before this comes again; None when nothing was closed yet."""
         return self._closed_until
 
-    def shorten(self, newest: int, grid: Grid) -> int:
-        """End the newest pane at the next edge of a grid behind `newest`, which no row so far is behind; gives the edge
-        behind which there is nothing yet.
+    def end_at(self, newest: int) -> bool:
+        """End the pane that is being filled at `newest`, which no row so far is behind, if there is just one such pane.
 
-        Whoever looks at whole panes of the old length sees the same rows: those to come are in panes of the new grid.
+        Whoever looks at whole panes of the old length sees the same rows, if the grid has that edge from now on.
         """
+        edges = self._open.edges
+        ending = np.concatenate([edges, self.closed_edges])
+        if np.count_nonzero(ending >= newest) > 1 or (self.closed_edges > newest).any():
+            return False
+        self._open.replace(np.minimum(edges, newest))
+        return True
+
+    def shorten(self, newest: int, grid: Grid) -> int:
+        """The same at the next edge of a grid, where several panes are open; gives the edge behind which is nothing."""
         edges = self._open.edges
         others = np.concatenate([edges, self.closed_edges])
         others = others[others < self.newest_edge]

@@ -16,6 +16,8 @@ from windrow.windows.spec import MAX_TICK
 Progression: TypeAlias = tuple[int, int]
 """(step, phase): the edges phase + k·step for every integer k."""
 
+CUT = 1 << 62
+"""The step of a progression with one edge only: where a query came while a pane was being filled."""
 MAX_REFINEMENT = 4
 """A uniform grid may have this many times the edges that are needed; beyond it the union of progressions is kept."""
 
@@ -47,7 +49,10 @@ class Grid:
     @classmethod
     def of(cls, progressions: Iterable[Progression]) -> Grid:
         """The coarsest grid with all these edges, or a uniform one when that is at most 4 times as fine."""
-        kept = _reduce(progressions)
+        given = set(progressions)
+        kept = _reduce(one for one in given if one[0] != CUT)
+        if any(one[0] == CUT for one in given):
+            return cls.of(kept).with_cuts(cls(tuple(one for one in given if one[0] == CUT)).cuts)
         step = 0
         for other_step, phase in kept:
             step = gcd(step, other_step, phase - kept[0][1])
@@ -62,9 +67,24 @@ class Grid:
         return cls(_reduce(progressions))
 
     @property
+    def cuts(self) -> list[int]:
+        """The edges that stand alone."""
+        return [phase if phase < CUT // 2 else phase - CUT for step, phase in self.progressions if step == CUT]
+
+    def with_cuts(self, cuts: Iterable[int]) -> Grid:
+        """The same with edges at these instants too."""
+        more = {(CUT, cut % CUT) for cut in cuts if self.ceil(cut) != cut}
+        return Grid((*self.progressions, *sorted(more))) if more else self
+
+    def without_cuts(self, upto: int = MAX_TICK) -> Grid:
+        """The same without those up to some instant, at or before which no row comes any more."""
+        kept = [cut for cut in self.cuts if cut > upto]
+        return Grid(tuple(one for one in self.progressions if one[0] != CUT)).with_cuts(kept)
+
+    @property
     def uniform(self) -> bool:
-        """Whether all panes have the same length."""
-        return len(self.progressions) == 1
+        """Whether all panes have the same length, but for cuts."""
+        return len(self.progressions) - len(self.cuts) == 1
 
     def covers(self, progressions: Iterable[Progression]) -> bool:
         """Whether every edge of these progressions is an edge of this grid.
