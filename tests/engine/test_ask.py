@@ -330,7 +330,7 @@ def test_panes_from_before_a_finer_query_are_longer() -> None:
     db.push("s", ticks.slice(0, 100))
     db.query("SELECT SUM(x) AS a FROM s [RANGE 30 SLIDE 5]", name="b")
     db.push("s", ticks.slice(100))
-    with pytest.raises(windrow.CoverageError, match=r"those up to 100 are longer, because a query with a finer SLIDE"):
+    with pytest.raises(windrow.CoverageError, match=r"those up to 99 are longer, because a query with a finer SLIDE"):
         db.ask("SELECT SUM(x) AS a FROM s [RANGE 25]")
     assert db.ask("SELECT SUM(x) AS a FROM s [RANGE 20]").to_pylist() == [{"_time": 120, "a": 20}]
     with pytest.raises(windrow.CoverageError, match="panes are 5 long, and RANGE and OFFSET must be multiples"):
