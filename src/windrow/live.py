@@ -211,6 +211,7 @@ class StreamSchedule:
             "runs": system.runs,
             "runs_per_second": system.throughput,
             "backlog": system.backlog,
+            "updates_behind": 0 if self._goal is None else max(0, self._goal - self._scheduler.update),
             "skipped_updates": self.skipped,
             "work_saved": system.saved,
             "latency_p50": float(np.quantile(waited, 0.5)),

@@ -49,6 +49,7 @@ def test_figure_6_3() -> None:
     assert held["threshold"] and held["above"] and held["space"]
 
 
+@pytest.mark.slow
 def test_many_windows() -> None:
     for found in many_windows.run(quick=True, plots=None).values():
         counts = list(found)

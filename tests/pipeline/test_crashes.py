@@ -1,6 +1,6 @@
 """A run that is killed, interrupted, or finds a damaged checkpoint: no answer is lost, none is written twice.
 
-All through the command line, each run a process of its own. WINDROW_KILLS asks for more than 12 kills, WINDROW_SEED for
+All through the command line, each run a process of its own. WINDROW_KILLS asks for more than 8 kills, WINDROW_SEED for
 other moments.
 """
 
@@ -33,7 +33,7 @@ from tests.pipeline.crash_run import (
     write_script,
 )
 
-KILLS = int(os.environ.get("WINDROW_KILLS", "12"))
+KILLS = int(os.environ.get("WINDROW_KILLS", "8"))
 SEED = int(os.environ.get("WINDROW_SEED", "1"))
 ORPHAN_SECONDS = 20
 """So long Java and its workers may live when their Python is dead."""

@@ -107,9 +107,15 @@ def rows(db: windrow.Database, stream: str = "s") -> int:
 def until_read(db: windrow.Database, count: int, stream: str = "s") -> None:
     def enough() -> bool:
         db.wait(0)  # raises what went wrong
-        return rows(db, stream) >= count
+        return rows(db, stream) >= count and answered(db)
 
     until(enough, f"{count} rows of {stream}")
+
+
+def answered(db: windrow.Database) -> bool:
+    """Whether all that is due is answered, beside the taking in."""
+    schedules = db.metrics().get("schedule", {}).values()
+    return not any(one["updates_behind"] or one["backlog"] for one in schedules)
 
 
 @pytest.fixture

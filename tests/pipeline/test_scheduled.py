@@ -14,6 +14,7 @@ import windrow
 from tests.engine.test_live_schedule import TEXTS, at, exact, rows, slide_of
 from tests.pipeline.files import write_files
 from tests.pipeline.test_host import Folder
+from tests.pipeline.test_live import answered
 from windrow.engine import Engine
 from windrow.language.catalog import Catalog, stream_from_schema
 from windrow.live import LiveSchedule
@@ -106,7 +107,7 @@ def test_through_spark(spark: SparkSession, tmp_path: Path) -> None:
         write_files(tmp_path / "s", [rows(60, 120)], first=1)
         while db.metrics()["streams"]["s"]["read"] < 120:
             db.wait(0.05)
-        while db.metrics()["schedule"]["s"]["backlog"]:
+        while not answered(db):
             db.wait(0.05)
         told = db.metrics()
         assert told["schedule"]["s"]["policy"] == "hybrid-late-pending"
