@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from windrow.answering import looked_up
 from windrow.expressions import Context
 from windrow.operators.answer import AnswerRows
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Member, Slice
 from windrow.windows.grid import Grid
-from windrow.windows.spec import MAX_TICK, RangeWindow
+from windrow.windows.spec import BEGINNING, MAX_TICK, RangeWindow
 
 EACH = Grid(((1, 0),))
 """Every number is a pane of its own."""

@@ -11,8 +11,8 @@ from windrow.language.units import duration_text
 from windrow.plan.explain import window_text
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Slice
+from windrow.windows.spec import BEGINNING
 
 MOST_NAMED = 8
 

@@ -33,7 +33,6 @@ from windrow.plan.nodes import Output
 from windrow.plan.periodic import ONE_TIME, SUB_WINDOWS, PeriodicAggregate, in_panes, periodic_aggregate
 from windrow.row_answers import answer_rows
 from windrow.running import Registered, RunningQuery, RunningStream
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.feeding import Deriving, derive, feed
 from windrow.sharing.slice import Slice
 from windrow.sharing_report import sharing_table
@@ -42,7 +41,7 @@ from windrow.slicer import PARALLEL_ROWS, shared_panes
 from windrow.snapshots import restore_streams, snapshot_streams
 from windrow.state.choice import Strategy
 from windrow.synopses.partials import Partials
-from windrow.windows.spec import FARTHEST_TICK
+from windrow.windows.spec import BEGINNING, FARTHEST_TICK
 from windrow.windows.watermark import Watermark
 
 MAX_DUE_TIMES = 50_000_000

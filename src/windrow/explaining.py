@@ -10,13 +10,13 @@ from windrow.plan.periodic import PeriodicAggregate
 from windrow.plan.threshold import Threshold
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.derivation import find_derivation
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Member, Slice, Term, expected
 from windrow.sharing_report import derivation_text, explained, giver_of
 from windrow.synopses.chooser import Choice, forced
 from windrow.synopses.registry import chosen, may_choose, reason
 from windrow.synopses.sparse import Sparse
 from windrow.windows.grid import Grid, edges_of
+from windrow.windows.spec import BEGINNING
 
 ORDER_NOTE = "a row gets its number when the watermark passes it: by time, SEQUENCE, values"
 ROWS_NOTE = f"{ORDER_NOTE}; the last {{reach}} rows are kept for the end of the input and one-time queries"

@@ -21,11 +21,10 @@ from windrow.expressions import Context
 from windrow.numbering.numbering import Numbering, Released
 from windrow.parallel import each
 from windrow.running import RunningQuery, RunningStream
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Slice
 from windrow.slicer import PARALLEL_ROWS, shared_panes
 from windrow.windows.grid import Grid
-from windrow.windows.spec import MAX_TICK
+from windrow.windows.spec import BEGINNING, MAX_TICK
 
 
 def answer_rows(running: RunningStream, watermark: int | None) -> dict[RunningQuery, QueryError]:

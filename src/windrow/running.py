@@ -16,12 +16,12 @@ from windrow.numbering.numbering import Numbering
 from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.derivation import plan_sharing
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.feeding import Feeding
 from windrow.sharing.saved import Probed
 from windrow.sharing.slice import Member, Slice
 from windrow.state.choice import Strategy
 from windrow.windows.due import first_due
+from windrow.windows.spec import BEGINNING
 from windrow.windows.watermark import Watermark
 
 MANY_BATCHES, SMALL_BATCH = 64, 16_384

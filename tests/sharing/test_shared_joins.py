@@ -450,3 +450,24 @@ def test_a_join_is_shared_where_that_makes_fewer_results() -> None:
     assert not shared(often)
     last = db.query(sampled.format(1))  # with it, all of them share what these two need anyway
     assert all(shared(one) for one in db.queries()) and shared(last)
+
+
+def test_a_join_of_short_samples_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where RANGE is far below SLIDE a shared join would make many results that nobody asks for (joined/worth.py)."""
+    made, answers = [], []
+    for forced in (False, True):
+        if forced:
+            monkeypatch.setattr("windrow.flows.pays", lambda shapes: True)
+        db = windrow.connect()
+        for name in ("a", "b"):
+            db.execute(f"CREATE STREAM {name} (t BIGINT, k INT) TIME t")
+        text = "SELECT COUNT(*) AS n FROM a [RANGE {0} SLIDE 500] AS l, b [RANGE {0} SLIDE 500] AS r WHERE l.k = r.k"
+        queries = [db.query(text.format(length)) for length in (10, 12)]
+        ticks = np.arange(2000)
+        for name in ("a", "b"):
+            db.push(name, pa.table({"t": ticks, "k": (ticks % 3).astype(np.int32)}))
+        db.finish()
+        answers.append([query.answers().to_pylist() for query in queries])
+        made.append(sum(axis.results for share in db._engine.flows.joins for axis in share.axes))
+    asked = sum(row["n"] for found in answers[0] for row in found)
+    assert answers[0] == answers[1] and made[0] == 0 and made[1] > 20 * asked > 0

@@ -24,10 +24,10 @@ from windrow.numbering.last_rows import LastRows
 from windrow.numbering.order import rows_order
 from windrow.numbering.row_log import RowLog
 from windrow.plan.periodic import PeriodicAggregate
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Slice
 from windrow.state.pending import Pending
 from windrow.synopses.snapshot import pack, unpack
+from windrow.windows.spec import BEGINNING
 
 ShareKey: TypeAlias = tuple[str, str, tuple[str, ...]]
 

@@ -13,10 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from windrow.windows.grid import Grid, Progression
-from windrow.windows.spec import MAX_TICK
-
-BEGINNING = -(1 << 63)
-"""Before every timestamp: a query that has seen its stream from the start."""
+from windrow.windows.spec import BEGINNING, MAX_TICK
 
 
 class KnownEdges:

@@ -22,14 +22,13 @@ from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.parallel import each
 from windrow.sharing.covers import Combine
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.slice import Member, Slice, Term
 from windrow.synopses.open_panes import AssignedPanes
 from windrow.synopses.partials import Partials
 from windrow.synopses.regroup import regrouped
 from windrow.synopses.share_group import ShareGroup
 from windrow.windows.grid import Grid
-from windrow.windows.spec import RangeWindow
+from windrow.windows.spec import BEGINNING, RangeWindow
 
 FEWEST_ROWS = 512
 """A smaller batch is not worth the partials."""

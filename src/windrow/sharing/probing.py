@@ -22,13 +22,12 @@ from windrow.aggregates import aggregate
 from windrow.aggregates.collected import Collected
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation, can_be_regrouped, combination, has_finer_groups, terms_of
-from windrow.sharing.edges import BEGINNING
 from windrow.sharing.saved import Probed
 from windrow.sharing.slice import Member, Slice, Term
 from windrow.synopses.partials import Partials
 from windrow.synopses.regroup import regrouped
 from windrow.windows.grid import Grid
-from windrow.windows.spec import MAX_TICK, RangeWindow
+from windrow.windows.spec import BEGINNING, MAX_TICK, RangeWindow
 from windrow.windows.watermark import Watermark
 
 MOST_COMPARED = 1024

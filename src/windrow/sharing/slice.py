@@ -23,7 +23,7 @@ from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.language.hints import Hint
 from windrow.plan.threshold import Threshold
-from windrow.sharing.edges import BEGINNING, KnownEdges
+from windrow.sharing.edges import KnownEdges
 from windrow.sharing.predicates import Predicate
 from windrow.sharing.rules.described import INSENSITIVE
 from windrow.sharing.saved import Saved
@@ -35,7 +35,7 @@ from windrow.synopses.share_group import ShareGroup
 from windrow.synopses.spec import ComponentSpec
 from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid, Progression, edges_of
-from windrow.windows.spec import RangeWindow
+from windrow.windows.spec import BEGINNING, RangeWindow
 
 if TYPE_CHECKING:
     from windrow.sharing.derivation import Derivation
@@ -141,19 +141,12 @@ class Slice:
         if grid is None or not grid.covers(member.progressions):
             grid = self._grid({*self._needed_edges(), *member.progressions})
         # Tuples that came before this moment are in panes up to here, and in none of a new grid or component.
-        fresh = BEGINNING
-        if newest is not None and in_order and self.group is not None:
-            self.group.cut(newest)
-            fresh = newest
-        elif newest is not None and self.group is None:
-            fresh = newest
-        elif newest is not None and self.group is not None:
-            knows = grid == self.group.grid and all(self.places(term) is not None for term in member.terms)
-            if not knows and self.group.end_at(newest):
-                fresh, grid = newest, grid.with_cuts([newest])
-            else:
-                fresh = self.group.shorten(newest, grid)
-            self._counted_since = min(self._counted_since, max(fresh, newest))
+        fresh = BEGINNING if newest is None else newest
+        if newest is not None and self.group is not None:
+            if in_order:
+                self.group.cut(newest)
+            elif grid != self.group.grid or any(self.places(term) is None for term in member.terms):
+                fresh, grid = self._end_pane(newest, grid)
         if self.group is None:
             self.group = ShareGroup([key.type for key in self.keys], [], grid)
             self._begin = self._forgotten = fresh
@@ -176,6 +169,16 @@ class Slice:
         self.members.append(member)
         self._untold = True
         self.earliest_due = None
+
+    def _end_pane(self, newest: int, grid: Grid) -> tuple[int, Grid]:
+        """End the pane that is being filled, so that something new begins behind it: where, and the grid for that."""
+        assert self.group is not None
+        if self.group.end_at(newest):
+            fresh, grid = newest, grid.with_cuts([newest])
+        else:
+            fresh = self.group.shorten(newest, grid)
+        self._counted_since = min(self._counted_since, fresh)
+        return fresh, grid
 
     def remove(self, member: Member) -> None:
         """Take a query out with what only it used; the panes get coarser when nobody needs the finer edges."""

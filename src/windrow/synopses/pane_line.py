@@ -13,8 +13,7 @@ import numpy as np
 
 from windrow.kernels.jit import Ints
 from windrow.windows.grid import Grid
-
-BEGINNING = -(1 << 63)
+from windrow.windows.spec import BEGINNING
 
 
 class PaneLine:

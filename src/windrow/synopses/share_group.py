@@ -33,14 +33,13 @@ from windrow.synopses.stores import Stores
 from windrow.synopses.text_labels import TextLabels
 from windrow.synopses.workload import Expected
 from windrow.windows.grid import Grid
-from windrow.windows.spec import MAX_TICK
+from windrow.windows.spec import BEGINNING
 
 SMALL = 1 << 22
 """Up to so many cells (panes times groups) the dense layout is never given up."""
 THIN = 8
 """Beyond it, the sparse layout is taken when there are this many cells for each row in the panes."""
 MAX_CELLS = (1 << 31) - 1
-MIN_TICK = -MAX_TICK - 1
 
 
 class ShareGroup:
@@ -98,8 +97,8 @@ class ShareGroup:
 
     @property
     def newest_edge(self) -> int:
-        """The greatest upper edge of all panes, open or closed; MIN_TICK when there is none."""
-        return int(max(np.max(self._open.edges, initial=MIN_TICK), np.max(self.closed_edges, initial=MIN_TICK)))
+        """The greatest upper edge of all panes, open or closed; BEGINNING when there is none."""
+        return int(max(np.max(self._open.edges, initial=BEGINNING), np.max(self.closed_edges, initial=BEGINNING)))
 
     @property
     def grid(self) -> Grid:
@@ -247,8 +246,8 @@ class ShareGroup:
         edges = self._open.edges
         others = np.concatenate([edges, self.closed_edges])
         others = others[others < self.newest_edge]
-        complete = MIN_TICK if self._closed_until is None else self._closed_until
-        bound = grid.ceil(max(newest, complete, int(np.max(others, initial=MIN_TICK)) + 1))
+        complete = BEGINNING if self._closed_until is None else self._closed_until
+        bound = grid.ceil(max(newest, complete, int(np.max(others, initial=BEGINNING)) + 1))
         if len(edges) and bound < int(edges.max()):
             self._open.replace(np.minimum(edges, bound))
             return bound

@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 MAX_TICK = (1 << 63) - 1
 """The instant that never comes: the expiry of a tuple in an unbounded window."""
+BEGINNING = -(1 << 63)
+"""Before every timestamp: of a query that has seen its stream from the start."""
 FARTHEST_TICK = 1 << 61
 """Of data: leaves room for RANGE, OFFSET and SLIDE, which are at most as long, in 64 bits."""
 
