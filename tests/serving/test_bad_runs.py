@@ -29,10 +29,11 @@ from windrow.pipeline import session
 from windrow.serving.cli import main
 
 def limit():
-    # Spark's Java process must not inherit the limit, so it comes when that has started.
+    # Spark's Java process must not inherit the limit, so it comes when that has started, sooner or later: a snapshot
+    # (up to 171 kB) fits at any time, and the answers to any batch (300 kB) do not.
     while session._Process.running is None:
         time.sleep(0.01)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (220_000, resource.RLIM_INFINITY))
 
 threading.Thread(target=limit, daemon=True).start()
 main()
