@@ -52,16 +52,16 @@ def _show_costs(kind: str, costs: dict[str, Costs], every: float) -> None:
         [name, *(number * 1e6 for one in costs.values() for number in _numbers(one, name))]
         for name in costs["low"].groups
     ]
-    columns = ["group", *(f"{what}, {rate}" for rate in costs for what in ("start", "combine", "post"))]
+    columns = ["group", *(f"{what}, {rate}" for rate in costs for what in ("start", "combine", "post", "read"))]
     table(f"{kind.capitalize()} costs, µs", columns, rows)
     for rate, one in costs.items():
         print(f"       {rate} rate: an update costs {one.update * 1e3:.2f} ms; mean error of the fit {one.error:.0%}")
     print(f"       time between two updates: {every * 1e3:.1f} ms")
 
 
-def _numbers(costs: Costs, group: str) -> tuple[float, float, float]:
+def _numbers(costs: Costs, group: str) -> tuple[float, float, float, float]:
     one = costs.groups[group]
-    return one.start, one.combine, one.post
+    return one.start, one.combine, one.post, one.read
 
 
 def main() -> None:

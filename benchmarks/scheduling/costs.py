@@ -2,11 +2,12 @@
 
 *Measured*: a share group with a basic interval synopsis of SUM(length) by key, filled with a whole window of random
 packets. An execution looks up all its windows at once, then each query selects its ten largest keys or the median of
-all. Seconds of many random executions are fitted to start + combine · (longest window − 1) + post · queries.
+all. Seconds of many random executions are fitted to `ProbeCost`: start + combine · (longest window − 1) + post ·
+queries + read · (all windows, one after the other).
 
 *Counted*: the relative cost of thesis 8.4.4. Merging the frequency counters of one more interval costs one unit for
-each key in it, and post-processing reads the counters of a window one after the other, `READ` units each. Nothing else
-costs anything: scanning intervals is what takes time.
+each key in it, and post-processing reads the counters of a window one after the other, `READ` units each: the longer
+the window, the more of them. Nothing else costs anything.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def measured(rate: Rate, quick: bool) -> Costs:
         best = Best()
         best.turns(work, 2 if quick else 5)
         seconds = [best.seconds[str(i)] for i in range(len(runs))]
-        asked = [[SubGroup(1, tuple(sorted(set(run))), len(run))] for run in runs]
+        asked = [[SubGroup(1, tuple(sorted(run)))] for run in runs]
         groups[name] = ProbeCost().fitted(list(zip(asked, seconds, strict=True)))
         guesses = [groups[name](one) for one in asked]
         errors += [abs(guess / spent - 1) for guess, spent in zip(guesses, seconds, strict=True)]
@@ -111,12 +112,20 @@ def _executed(kept: Kept, windows: Sequence[int]) -> Callable[[], object]:
 
 
 def counted(rate: Rate, unit: float = 1e-7, read: float = READ) -> Costs:
-    """As in the thesis, for so many seconds per counter that is merged."""
+    """As in the thesis, for so many seconds per counter that is merged.
+
+    The counters of a window are taken to grow in a straight line from the shortest to the longest one.
+    """
     groups = {}
     for name, columns in GROUPS.items():
         values = prod(rate.values[column] for column in columns)
-        # Different values among so many random ones.
-        interval = values * (1 - exp(-rate.tuples / values))
-        window = values * (1 - exp(-rate.tuples * (SHORTEST + LONGEST) / 2 / values))
-        groups[name] = ProbeCost(combine=unit * interval, post=unit * read * window)
+        merged, least, most = (_different(values, rate.tuples * length) for length in (1, SHORTEST, LONGEST))
+        slope = (most - least) / (LONGEST - SHORTEST)
+        post = least - slope * SHORTEST
+        groups[name] = ProbeCost(combine=unit * merged, post=unit * read * post, read=unit * read * slope)
     return Costs(groups, unit * rate.tuples, 0.0)
+
+
+def _different(values: int, tuples: int) -> float:
+    """How many different ones of so many values are in so many random tuples, on the average."""
+    return values * (1 - exp(-tuples / values))

@@ -48,7 +48,7 @@ def choice_speed(sizes: tuple[int, ...]) -> None:
         for kind in KINDS:
             rng = random.Random(size)
             members = [
-                SubGroup(period, tuple(sorted(rng.sample(range(20, 400), 3))), 3)
+                SubGroup(period, tuple(sorted(rng.sample(range(20, 400), 3))))
                 for period in rng.sample(range(1, 2 * size + 50), size)
             ]
             cost = ProbeCost(kind, post=2.0)

@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 from windrow.scheduling.cost import KINDS, Kind, ProbeCost
 from windrow.scheduling.task import SubGroup, Task
 
-WINDOWS = st.sets(st.integers(1, 40), min_size=1, max_size=4).map(lambda found: tuple(sorted(found)))
-SUB_GROUPS = st.lists(
-    st.builds(SubGroup, st.integers(1, 12), WINDOWS, st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=5
-)
+WINDOWS = st.lists(st.integers(1, 40), min_size=1, max_size=6).map(lambda found: tuple(sorted(found)))
+SUB_GROUPS = st.lists(st.builds(SubGroup, st.integers(1, 12), WINDOWS, st.integers(0, 3)), min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(members=SUB_GROUPS, data=st.data())
 def test_the_parts_add_up_to_the_cost(kind: Kind, members: list[SubGroup], data: st.DataObject) -> None:
-    cost = ProbeCost(kind, combine=2, post=0.5, start=3, intervals=data.draw(st.sampled_from([None, 64])))
+    cost = ProbeCost(kind, combine=2, post=0.5, start=3, read=0.1, intervals=data.draw(st.sampled_from([None, 64])))
     parts = cost.parts(members)
     some = data.draw(st.sets(st.sampled_from(range(len(members))), min_size=1))
     needed = np.any([parts.needs[i] for i in some], axis=0)
@@ -34,12 +32,18 @@ def test_one_scan_of_a_basic_interval_synopsis_serves_all_windows() -> None:
     assert ProbeCost("running")(windows) == 100
 
 
+def test_a_long_window_is_read_longer_but_scanned_once() -> None:
+    cost = ProbeCost(combine=1, read=0.5)
+    assert cost([SubGroup(1, (10, 10, 100))]) == 99 + 0.5 * 120
+    assert cost([SubGroup(1, (10, 10)), SubGroup(2, (100,))]) == 99 + 0.5 * 120
+
+
 def test_nothing_costs_nothing() -> None:
     assert ProbeCost(start=5)([]) == 0
 
 
 def test_fitted_numbers_are_never_negative() -> None:
-    runs = [[SubGroup(1, (length,), queries)] for length in (10, 50, 90) for queries in (1, 2, 8)]
+    runs = [[SubGroup(1, (length,) * queries)] for length in (10, 50, 90) for queries in (1, 2, 8)]
     falling = [(run, 1.0 - run[0].windows[0] / 1000 + 0.1 * run[0].queries) for run in runs]
     found = ProbeCost().fitted(falling)
     assert found.combine == 0

@@ -16,13 +16,17 @@ from windrow.scheduling.cost import KINDS, JointCost, Kind, ProbeCost
 from windrow.scheduling.hybrid import choose, rate
 from windrow.scheduling.task import SubGroup
 
-WINDOWS = st.sets(st.integers(1, 30), min_size=1, max_size=3).map(lambda found: tuple(sorted(found)))
+WINDOWS = st.lists(st.integers(1, 30), min_size=1, max_size=4).map(lambda found: tuple(sorted(found)))
 MEMBERS = st.lists(st.integers(1, 12), min_size=1, max_size=5, unique=True).flatmap(
-    lambda periods: st.tuples(
-        *(st.builds(SubGroup, st.just(period), WINDOWS, st.integers(1, 4), st.integers(0, 4)) for period in periods)
-    )
+    lambda periods: st.tuples(*(st.builds(SubGroup, st.just(period), WINDOWS, st.integers(0, 4)) for period in periods))
 )
-COSTS = st.builds(ProbeCost, st.sampled_from(KINDS), post=st.sampled_from([0, 0.5, 4]), start=st.sampled_from([0, 3]))
+COSTS = st.builds(
+    ProbeCost,
+    st.sampled_from(KINDS),
+    post=st.sampled_from([0, 0.5, 4]),
+    read=st.sampled_from([0, 0.1]),
+    start=st.sampled_from([0, 3]),
+)
 
 
 def plain(cost: ProbeCost) -> JointCost:
@@ -92,7 +96,7 @@ def test_where_it_costs_nothing_queries_run_more_often() -> None:
 
 
 def test_dear_post_processing_keeps_the_periods() -> None:
-    members = [SubGroup(2, (10,), 1, 100.0), SubGroup(3, (15,), 1, 100.0), SubGroup(5, (30,), 1, 100.0)]
+    members = [SubGroup(2, (10,), 100.0), SubGroup(3, (15,), 100.0), SubGroup(5, (30,), 100.0)]
     assert choose(members, ProbeCost()).periods == (2, 3, 5)
 
 
@@ -119,7 +123,7 @@ def test_long_cycles_are_cut_and_said_to_be() -> None:
 def test_hundreds_of_periods(kind: Kind) -> None:
     rng = random.Random(kind)
     members = [
-        SubGroup(period, tuple(sorted(rng.sample(range(20, 400), 3))), 3) for period in rng.sample(range(1, 500), 200)
+        SubGroup(period, tuple(sorted(rng.sample(range(20, 400), 3)))) for period in rng.sample(range(1, 500), 200)
     ]
     cost = ProbeCost(kind, post=2.0)
     began = process_time()
@@ -136,6 +140,6 @@ def test_narrow_searches_find_some_schedule(width: int) -> None:
         members = [
             SubGroup(period, tuple(sorted(rng.sample(range(20, 60), 2)))) for period in rng.sample(range(1, 40), 9)
         ]
-        cost = ProbeCost(rng.choice(KINDS), post=rng.choice([0, 1]))
+        cost = ProbeCost(rng.choice(KINDS), post=rng.choice([0, 1]), read=rng.choice([0, 0.1]))
         found = choose(members, cost, width=width)
         assert found.rate <= rate(members, range(len(members)), cost) + 1e-9

@@ -55,11 +55,13 @@ class Covering(Protocol):
 class ProbeCost:
     """The cost of probing one synopsis for all windows of an execution.
 
-    >>> seven = [SubGroup(2, (5, 6, 10), 3), SubGroup(3, (12, 15), 2), SubGroup(5, (20, 30), 2)]
+    >>> seven = [SubGroup(2, (5, 6, 10)), SubGroup(3, (12, 15)), SubGroup(5, (20, 30))]
     >>> [ProbeCost()([one]) for one in seven], ProbeCost()(seven)
     ([9.0, 14.0, 29.0], 29.0)
-    >>> ProbeCost("running")(seven), ProbeCost("interval", intervals=32)(seven), ProbeCost(post=2)(seven)
-    (7.0, 35.0, 43.0)
+    >>> ProbeCost("running")(seven), ProbeCost("interval", intervals=32)(seven)
+    (7.0, 35.0)
+    >>> ProbeCost(post=2)(seven), ProbeCost(read=0.1)(seven)
+    (43.0, 38.8)
     """
 
     synopsis: Kind = "basic_interval"
@@ -67,6 +69,8 @@ class ProbeCost:
     """Merging the partials of two intervals, or subtracting them."""
     post: float = 0.0
     """Post-processing per query, beside what the task itself says."""
+    read: float = 0.0
+    """Post-processing per query and interval of its window: the longer the window, the more groups it has."""
     start: float = 0.0
     """Per execution."""
     intervals: int | None = None
@@ -82,19 +86,20 @@ class ProbeCost:
             return 0.0
         own = sum(self._own(one) for one in members)
         if self.synopsis == "basic_interval":
-            return self.start + own + self.combine * (max(one.windows[-1] for one in members) - 1)
-        return self.start + own + sum(self._window(length) for length in {w for one in members for w in one.windows})
+            return self.start + own + self.combine * (max(one.longest for one in members) - 1)
+        return self.start + own + sum(self._window(length) for length in {w for one in members for w in one.lengths})
 
     def parts(self, members: Sequence[SubGroup]) -> Parts:
         """The first part is the start; the others are windows, or stretches of the scan between two windows."""
-        lengths = sorted({length for one in members for length in one.windows})
+        lengths = sorted({length for one in members for length in one.lengths})
         nested = self.synopsis == "basic_interval"
         if nested:
             prices = self.combine * np.diff(np.array([1, *lengths], np.float64))
-            needs = [[length <= one.windows[-1] for length in lengths] for one in members]
+            needs = [[length <= one.longest for length in lengths] for one in members]
         else:
             prices = np.array([self._window(length) for length in lengths])
-            needs = [[length in one.windows for length in lengths] for one in members]
+            held = [frozenset(one.lengths) for one in members]
+            needs = [[length in one for length in lengths] for one in held]
         first = np.ones((len(members), 1), bool)
         return Parts(
             np.concatenate([[self.start], prices]),
@@ -104,34 +109,33 @@ class ProbeCost:
         )
 
     def fitted(self, measured: Sequence[tuple[Sequence[SubGroup], float]]) -> ProbeCost:
-        """The same model with start, combine and post such that it meets measured seconds (least squares, none < 0).
+        """The same model with the numbers that meet measured seconds best (least squares, none below 0).
 
-        >>> truth = ProbeCost(combine=2e-6, post=3e-5, start=1e-4)
-        >>> runs = [[SubGroup(1, (w,), q)] for w in (2, 50, 100) for q in (1, 5)]
+        >>> truth = ProbeCost(combine=2e-6, post=3e-5, read=1e-7, start=1e-4)
+        >>> runs = [[SubGroup(1, (w,) * q)] for w in (2, 50, 100) for q in (1, 5)]
         >>> found = ProbeCost().fitted([(run, truth(run)) for run in runs])
-        >>> [round(number * 1e6, 3) for number in (found.combine, found.post, found.start)]
-        [2.0, 30.0, 100.0]
+        >>> [round(number * 1e6, 3) for number in (found.combine, found.post, found.read, found.start)]
+        [2.0, 30.0, 0.1, 100.0]
         """
-        names = ("start", "combine", "post")
-        single = [
-            replace(self, start=1.0, combine=0.0, post=0.0),
-            replace(self, start=0.0, combine=1.0, post=0.0),
-            replace(self, start=0.0, combine=0.0, post=1.0),
-        ]
-        extra = np.array([sum(one.post for one in run) for run, _ in measured])
+        extra = np.array([self._priced()(run) for run, _ in measured])
+        single = [self._priced(*one) for one in np.eye(4).tolist()]
         rows = np.array([[model(run) for model in single] for run, _ in measured]) - extra[:, None]
         seconds = np.array([spent for _, spent in measured]) - extra
-        used = list(range(len(names)))
+        numbers = np.zeros(4)
+        used = list(range(4))
         while used:
             found = np.linalg.lstsq(rows[:, used], seconds, rcond=None)[0]
             if (found >= 0).all():
+                numbers[used] = found
                 break
             used.pop(int(found.argmin()))
-        numbers = dict.fromkeys(names, 0.0) | {names[i]: float(found[k]) for k, i in enumerate(used)}
-        return replace(self, start=numbers["start"], combine=numbers["combine"], post=numbers["post"])
+        return self._priced(*numbers.tolist())
+
+    def _priced(self, start: float = 0.0, combine: float = 0.0, post: float = 0.0, read: float = 0.0) -> ProbeCost:
+        return replace(self, start=start, combine=combine, post=post, read=read)
 
     def _own(self, one: SubGroup) -> float:
-        return one.post + self.post * one.queries
+        return one.post + self.post * one.queries + self.read * one.intervals
 
     def _window(self, length: int) -> float:
         if self.synopsis == "running":

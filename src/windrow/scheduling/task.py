@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,42 @@ class Task:
 class SubGroup:
     """What a cost model must know of the tasks of one group and one period.
 
-    >>> SubGroup.of([Task("a", 2, window=10), Task("b", 2, window=5), Task("c", 2, window=10, post=3)])
-    SubGroup(period=2, windows=(5, 10), queries=3, post=3.0)
+    >>> three = SubGroup.of([Task("a", 2, window=10), Task("b", 2, window=5), Task("c", 2, window=10, post=3)])
+    >>> three
+    SubGroup(period=2, windows=(5, 10, 10), post=3.0)
+    >>> three.queries, three.lengths, three.intervals
+    (3, (5, 10), 25)
     """
 
     period: int
     windows: tuple[int, ...]
-    """Different lengths, ascending."""
-    queries: int = 1
+    """Of each query, ascending."""
     post: float = 0.0
-    """The sum over the queries."""
+    """What the queries say themselves of their post-processing, in sum."""
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> SubGroup:
         """The summary of tasks, which is due when the first of them is."""
         tasks = list(tasks)
-        windows = tuple(sorted({task.window for task in tasks}))
-        return cls(min(task.period for task in tasks), windows, len(tasks), float(sum(task.post for task in tasks)))
+        windows = tuple(sorted(task.window for task in tasks))
+        return cls(min(task.period for task in tasks), windows, float(sum(task.post for task in tasks)))
+
+    @property
+    def queries(self) -> int:
+        """How many."""
+        return len(self.windows)
+
+    @property
+    def longest(self) -> int:
+        """The longest window."""
+        return self.windows[-1]
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """The different windows, ascending."""
+        return tuple(sorted(set(self.windows)))
+
+    @cached_property
+    def intervals(self) -> int:
+        """All windows, one after the other."""
+        return sum(self.windows)
