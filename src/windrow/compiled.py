@@ -15,7 +15,6 @@ from windrow.language.positions import position
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.plan.threshold import Threshold, threshold_of
 from windrow.running import RunningStream
-from windrow.sharing.predicates import predicate as rows_of
 from windrow.sharing.slice import Member, Slice, Term
 from windrow.synopses.registry import check
 
@@ -55,7 +54,7 @@ class Compiled:
         """A slice with its predicate and grouping, without panes."""
         predicate = None if plan.predicate is None else self.compiler.compile(plan.predicate)
         keys = tuple(self.compiler.compile(one) for one in plan.keys)
-        return Slice(predicate, keys, self.synopsis, selected=rows_of(plan.predicate))
+        return Slice(predicate, keys, self.synopsis, selected=plan.rows_wanted)
 
 
 def check_hint(running: RunningStream, plan: PeriodicAggregate, terms: Sequence[Term]) -> None:

@@ -121,9 +121,8 @@ def _register(plan: PeriodicAggregate) -> str:
 
 def _shape(plan: PeriodicAggregate) -> str:
     """The predicate and grouping that queries must have in common."""
-    _, predicate, keys = plan.share_key
-    where = f"WHERE {predicate}" if predicate else "no WHERE"
-    return f"{where}, " + (f"GROUP BY {', '.join(keys)}" if keys else "no GROUP BY")
+    where = "no WHERE" if plan.predicate is None else f"WHERE {plan.predicate.sql('cql')}"
+    return f"{where}, " + (f"GROUP BY {', '.join(plan.key_names)}" if plan.key_names else "no GROUP BY")
 
 
 def _listed(queries: Sequence[RunningQuery]) -> str:

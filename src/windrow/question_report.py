@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from windrow.plan.periodic import PeriodicAggregate
+from windrow.plan.predicates import TRUE
 from windrow.running import RunningStream
 from windrow.sharing.derivation import terms_of
-from windrow.sharing.predicates import TRUE
 from windrow.sharing.probing import Probe
 from windrow.sharing.rules.computation import CS6, CS7
 from windrow.sharing.rules.described import Described

@@ -14,10 +14,10 @@ import pyarrow as pa
 from windrow.joined.described import shares_state, together
 from windrow.joined.share import JoinShare
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
+from windrow.plan.predicates import TRUE
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation
-from windrow.sharing.predicates import TRUE
 from windrow.sharing.rules.computation import CS1, CS2, CS3, CS5, CS8
 from windrow.sharing.rules.described import Call, Described, Kept, Kind
 from windrow.sharing.rules.registry import BY_NAME

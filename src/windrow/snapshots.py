@@ -26,7 +26,7 @@ from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation
 from windrow.sharing.slice import Member, Slice
 
-VERSION = 4
+VERSION = 5
 
 _WATERMARK = ("value", "oldest", "newest")
 _STREAM = ("rows", "late_rows", "batches", "finished")
@@ -124,10 +124,9 @@ def _declared(stream: Stream) -> dict[str, Any]:
 def _asked(plan: PeriodicAggregate) -> dict[str, Any]:
     """What the state of a query depends on."""
     values = [[one.name, None if one.value is None else one.value.sql("cql")] for one in plan.aggregations]
-    _, predicate, keys = plan.share_key
     return {
-        "predicate": predicate,
-        "keys": list(keys),
+        "predicate": "" if plan.predicate is None else plan.predicate.sql("cql"),
+        "keys": list(plan.key_names),
         "axis": _axis(plan),
         "partition": [] if plan.rows is None else list(plan.rows.partition_by),
         "window": [plan.window.length, plan.window.offset],

@@ -88,5 +88,5 @@ def test_a_damaged_snapshot_is_refused_and_nothing_changes(damage: str) -> None:
 
 def test_a_snapshot_of_another_version_is_refused() -> None:
     meta, blobs = snapshot_of(other())
-    with pytest.raises(CheckpointError, match="has version 99, and this Windrow reads version 4"):
+    with pytest.raises(CheckpointError, match="has version 99, and this Windrow reads version 5"):
         other()._engine.restore({**meta, "version": 99}, blobs)

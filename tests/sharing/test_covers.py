@@ -11,6 +11,7 @@ from sqlglot import parse_one
 
 from windrow.language import types
 from windrow.language.typing import infer
+from windrow.plan.predicates import TRUE, Predicate, predicate
 from windrow.sharing.covers import (
     Combine,
     Cover,
@@ -20,7 +21,6 @@ from windrow.sharing.covers import (
     is_subcover,
     is_supercover,
 )
-from windrow.sharing.predicates import TRUE, Predicate, predicate
 
 
 def where(text: str) -> Predicate:

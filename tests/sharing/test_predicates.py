@@ -12,9 +12,10 @@ from sqlglot import parse_one
 
 from windrow.language import types
 from windrow.language.typing import infer
-from windrow.sharing.predicates import FALSE, TRUE, Predicate, predicate
+from windrow.plan.predicates import FALSE, TRUE, Predicate, predicate
 
-COLUMNS = {"a": types.INTEGER, "b": types.BIGINT, "x": types.DOUBLE, "s": types.TEXT, "f": types.BOOLEAN}
+COLUMNS = {"a": types.INTEGER, "b": types.BIGINT, "x": types.DOUBLE, "s": types.TEXT, "f": types.BOOLEAN,
+           "d": types.DATE, "i": types.TIMESTAMP}  # fmt: skip
 
 
 def read(text: str) -> Predicate:
@@ -27,7 +28,8 @@ ATOMS = [
     "a = 1", "a <> 1", "a < 2", "a <= 2", "a > 1", "a >= 0", "2 > a", "a IN (0, 2)", "a NOT IN (1, 2)",
     "a BETWEEN 1 AND 2", "a NOT BETWEEN 1 AND 2", "a IS NULL", "a IS NOT NULL", "x < 0.5", "x >= -1", "x = 0.5",
     "x > 0.5", "s = 'u'", "s <> 'u'", "s < 'v'", "s IN ('u', 'w')", "f", "NOT f", "f IS NULL", "a + 1 = 2", "TRUE",
-    "FALSE", "a IN (1, NULL)", "s LIKE 'u%'",
+    "FALSE", "a IN (1, NULL)", "s LIKE 'u%'", "a < 1.5", "a = 0.5", "a <> 0.5", "a >= -0.5", "f IS TRUE",
+    "f IS NOT TRUE", "a IS DISTINCT FROM 1", "a IS NOT DISTINCT FROM 1", "a = 1 + 1", "a > 2 * 3 - 5",
 ]  # fmt: skip
 TEXTS = st.recursive(
     st.sampled_from(ATOMS),
@@ -71,6 +73,8 @@ def test_sound(world: duckdb.DuckDBPyConnection, one: str, other: str, third: st
         assert not first & second
     if read(one).same(FALSE):
         assert not first
+    if read(one).transparent and read(one).text == read(other).text:
+        assert first == second
 
 
 @given(TEXTS)
@@ -95,10 +99,22 @@ def test_a_predicate_is_itself_and_not_its_negation(world: duckdb.DuckDBPyConnec
         ("s LIKE 'u%' AND a = 1", "a = 1 AND s LIKE 'u%'"),
         ("a = 1 AND a = 2", "FALSE"),
         ("x < 1 OR x > 1", "x <> 1"),
+        ("x > 0", "x > -0.0"),
+        ("a < 4.5", "a <= 4"),
+        ("a = 2", "a = 1 + 1"),
+        ("f IS TRUE", "f"),
+        ("a IS NOT DISTINCT FROM 3", "a = 3"),
+        ("a IS DISTINCT FROM 3", "a <> 3 OR a IS NULL"),
+        ("d <= DATE '2024-02-29'", "d < '2024-03-01'"),
+        ("d = DATE '2024-01-01' OR d = '2024-01-02'", "d BETWEEN '2024-01-01' AND '2024-01-02'"),
+        ("i < TIMESTAMP '2024-01-01 00:00:01'", "i <= '2024-01-01 00:00:00.999999'"),
+        ("i >= '2024-01-01'", "i >= TIMESTAMP '2024-01-01 00:00:00.000'"),
     ],
 )
 def test_the_same_otherwise_written(one: str, other: str) -> None:
     assert read(one).same(read(other))
+    if read(one).transparent:
+        assert read(one) == read(other) and read(one).text == read(other).text
 
 
 @pytest.mark.parametrize(
@@ -116,11 +132,16 @@ def test_not_the_same(one: str, other: str) -> None:
 
 
 def test_terms() -> None:
-    assert len(read("s IN ('u', 'v', 'u')").terms) == 2
+    assert len(read("s IN ('u', 'v', 'u')").terms) == 1
+    assert len(read("s = 'u' OR a = 1 OR s = 'v' OR a = 7").terms) == 2
     assert read("s IN ('u', 'v')").disjoint_terms
     assert not read("s = 'u' OR a = 1").disjoint_terms
     assert not read("s LIKE 'u%'").transparent
-    assert read("a IN (" + ", ".join(map(str, range(100))) + ")").transparent is False  # too many terms
+    assert len(read("a IN (" + ", ".join(map(str, range(0, 200, 2))) + ")").terms) == 1
+    assert not read("a IN (" + ", ".join(map(str, range(2000))) + ")").transparent  # too many values
+    assert not read(" OR ".join(f"(a = {n} AND b = {n})" for n in range(100))).transparent  # too many terms
+    assert not read("i = CAST('2024-2-1' AS TIMESTAMP)").transparent
+    assert not read("i = CAST('2024-02-30' AS TIMESTAMP)").transparent
 
 
 def test_constants_that_another_type_would_round_are_opaque() -> None:

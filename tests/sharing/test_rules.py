@@ -11,7 +11,7 @@ from sqlglot import parse_one
 
 from windrow.language import types
 from windrow.language.typing import infer
-from windrow.sharing.predicates import Predicate, predicate
+from windrow.plan.predicates import Predicate, predicate
 from windrow.sharing.rules.described import Call, Described, Kept
 from windrow.sharing.rules.registry import BY_NAME, RULES
 from windrow.sharing.rules.rule import ComputationRule, StateRule

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -20,6 +21,8 @@ from windrow.language.hints import Hint, Priority
 from windrow.language.positions import position
 from windrow.language.user_functions import UserFunction
 from windrow.plan import nodes
+from windrow.plan.predicates import TRUE, Predicate
+from windrow.plan.predicates import predicate as rows_of
 from windrow.windows.spec import NowWindow, RangeWindow, RowsWindow
 
 AGGREGATES = frozenset(
@@ -102,12 +105,24 @@ class PeriodicAggregate:
         """The columns that hold the keys of an answer row."""
         return tuple(key.sql("cql") for key in self.keys)
 
-    @property
+    @cached_property
+    def rows_wanted(self) -> Predicate:
+        """The rows that satisfy the predicate."""
+        return rows_of(self.predicate)
+
+    @cached_property
     def share_key(self) -> tuple[str, str, tuple[str, ...]]:
-        """Queries with the same stream, predicate and keys share their panes (thesis 8.3.1, rule SS1)."""
-        predicate = "" if self.predicate is None else self.predicate.sql("cql")
+        """Queries with the same stream, rows and keys share their panes (thesis 8.3.1, rule SS1).
+
+        A predicate that is not understood must have the same text: it must fail for the same rows too.
+        """
+        text = "" if self.predicate is None else self.predicate.sql("cql")
+        if self.predicate is not None and self.rows_wanted.transparent:
+            # The columns too: whoever stays when others have gone has read all that the panes need.
+            names = sorted({column.name.lower() for column in self.predicate.find_all(exp.Column)})
+            text = f"{', '.join(names)}: {self.rows_wanted.text}" if names or self.rows_wanted != TRUE else ""
         stream = self.stream.name.lower()
-        return f"{stream} {self.apart}" if self.apart else stream, predicate, self.key_names
+        return f"{stream} {self.apart}" if self.apart else stream, text, self.key_names
 
 
 def in_panes(query: BoundQuery, plan: nodes.Output) -> PeriodicAggregate | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
-from windrow.sharing.predicates import Predicate
+from windrow.plan.predicates import Predicate
 
 MOST_SOURCES = 4
 MOST_CANDIDATES = 12

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from windrow.aggregates.component import Subtractable
+from windrow.plan.predicates import Predicate
 from windrow.sharing.covers import Combine, find_cover
-from windrow.sharing.predicates import Predicate
 from windrow.sharing.rules.state import SS4, RollUp
 from windrow.sharing.slice import Slice, Term, insensitive
 from windrow.synopses.regroup import regroupable
@@ -46,8 +46,9 @@ class Derivation:
 
     def rules(self, part: Slice) -> tuple[str, ...]:
         """By which rules: a cover of the predicate, a roll-up of the groups, or both."""
-        covered = len(self.sources) > 1 or any(one.predicate is not part.predicate for one in self.sources)
         rolled = any(one.keys != part.keys for one in self.sources)
+        same = len(self.sources) == 1 and self.sources[0].predicate is part.predicate
+        covered = not (rolled and same)
         return ((SS4.name,) if covered else ()) + ((RollUp.name,) if rolled else ())
 
 

@@ -22,9 +22,9 @@ from windrow.aggregates.count import CountRows
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.language.hints import Hint
+from windrow.plan.predicates import Predicate
 from windrow.plan.threshold import Threshold
 from windrow.sharing.edges import KnownEdges
-from windrow.sharing.predicates import Predicate
 from windrow.sharing.rules.described import INSENSITIVE
 from windrow.sharing.saved import Saved
 from windrow.synopses.chooser import Choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from windrow.sharing.predicates import TRUE, Predicate
+from windrow.plan.predicates import TRUE, Predicate
 
 Kind: TypeAlias = Literal["running", "interval", "basic_interval", "landmark", "rj", "ij", "bij"]
 """How partials are kept; the last three are for the results of a join, by the time at which they expire."""

@@ -1,27 +1,34 @@
 """WHERE predicates as sets of rows: disjunctions of conjunctions, with implication and disjointness (thesis 8.3.3).
 
 A row is kept when the predicate is TRUE; a predicate stands for the set of those rows, so NULL needs no third value
-here. `column op constant`, BETWEEN, IN, IS NULL and what AND, OR, NOT make of them is understood; every other
-expression is opaque: it is equal to itself, by text, and nothing else is known of it. All answers are sound: `implies`
-and `disjoint` may say no for want of knowledge, never yes. A test costs O(terms² · columns) as a rule, and is given up
-after MOST_PIECES pieces.
+here. `column op constant`, BETWEEN, IN, IS NULL, IS [NOT] DISTINCT FROM and what AND, OR, NOT make of them is
+understood; every other expression is opaque: it is equal to itself, by text, and nothing else is known of it. All
+answers are sound: `implies` and `disjoint` may say no for want of knowledge, never yes. A test costs O(terms² ·
+columns) as a rule, and is given up after MOST_PIECES pieces.
+
+Terms that differ in one column only are one term, so `a = 1 OR a = 2`, `a IN (2, 1)` and `a BETWEEN 1 AND 2` of whole
+numbers are the same object, with the same `text`: queries that say the same in other words share their panes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache, reduce
 from itertools import combinations, product
-from math import isfinite
+from math import floor, isfinite
 
 from sqlglot import exp
 
 from windrow.language import types
-from windrow.sharing.values import EVERYTHING, NOT_NULL, ONLY_NULL, Constant, ValueSet, compared
+from windrow.plan.values import EVERYTHING, NOT_NULL, NOTHING, ONLY_NULL, Constant, ValueSet, compared
 
 MOST_TERMS = 64
 """A predicate of more terms is opaque as a whole."""
+MOST_LISTED = 1000
+"""An IN with more values is opaque."""
 MOST_PIECES = 500
 """So many pieces of a term are looked at before the question whether it is covered is given up."""
 EXACT = 1 << 53
@@ -45,6 +52,11 @@ class Conjunct:
         """Whether no row can be in it."""
         return any(allowed.empty for _, allowed in self.columns)
 
+    @property
+    def text(self) -> str:
+        """The same for equal ones."""
+        return " AND ".join([f"{name} {allowed}" for name, allowed in sorted(self.columns, key=_name)])
+
     def __and__(self, other: Conjunct) -> Conjunct:
         """The rows in both."""
         mine, theirs = self.values, other.values
@@ -61,7 +73,7 @@ class Conjunct:
         if not other.opaque <= self.opaque:
             return None
         left, pieces = self, []
-        for name, allowed in sorted(other.columns, key=lambda one: one[0]):
+        for name, allowed in sorted(other.columns, key=_name):
             mine = left.values.get(name, EVERYTHING)
             outside = mine - allowed
             if not outside.empty:
@@ -80,9 +92,9 @@ class Predicate:
 
     @classmethod
     def of(cls, terms: Iterable[Conjunct]) -> Predicate:
-        """Without terms that are empty, or within another."""
+        """Without terms that are empty, or within another, or differ from another in one column only."""
         kept: list[Conjunct] = []
-        for term in sorted(set(terms), key=lambda one: (len(one.columns) + len(one.opaque), repr(one))):
+        for term in sorted(_merged(terms), key=lambda one: (len(one.columns) + len(one.opaque), repr(one))):
             if not term.empty and not _covered([term], kept):
                 kept = [one for one in kept if not _covered([one], [term])] + [term]
         return cls(frozenset(kept))
@@ -91,6 +103,11 @@ class Predicate:
     def transparent(self) -> bool:
         """Whether all of it is understood: then no row can make it fail either."""
         return not any(term.opaque for term in self.terms)
+
+    @property
+    def text(self) -> str:
+        """The same for equal ones, if all is understood; no SQL begins like it."""
+        return "{" + " OR ".join(sorted(term.text for term in self.terms)) + "}"
 
     @property
     def disjoint_terms(self) -> bool:
@@ -160,8 +177,33 @@ def _covered(wanted: Iterable[Conjunct], others: list[Conjunct]) -> bool:
     return True
 
 
+def _merged(terms: Iterable[Conjunct]) -> set[Conjunct]:
+    """The same rows in fewer terms: those that differ in the values of one column only become one."""
+    found = {_tight(term) for term in terms}
+    before = len(found) + 1
+    while len(found) < before:
+        before = len(found)
+        for name in sorted({name for term in found for name, _ in term.columns}):
+            alike: dict[Conjunct, ValueSet] = {}
+            for term in found:
+                allowed = term.values.get(name, EVERYTHING)
+                rest = _with(term, name, EVERYTHING)
+                alike[rest] = alike[rest] | allowed if rest in alike else allowed
+            found = {_with(rest, name, allowed) for rest, allowed in alike.items()}
+    return found
+
+
+def _tight(term: Conjunct) -> Conjunct:
+    """Without columns that may have any value."""
+    return Conjunct(frozenset(one for one in term.columns if one[1] != EVERYTHING), term.opaque)
+
+
+def _name(one: tuple[str, ValueSet]) -> str:
+    return one[0]
+
+
 def _with(term: Conjunct, name: str, allowed: ValueSet) -> Conjunct:
-    return Conjunct(frozenset({**term.values, name: allowed}.items()), term.opaque)
+    return _tight(Conjunct(frozenset({**term.values, name: allowed}.items()), term.opaque))
 
 
 # ---- from expressions -----------------------------------------------------------------------------------------------
@@ -169,6 +211,10 @@ def _with(term: Conjunct, name: str, allowed: ValueSet) -> Conjunct:
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="
 }  # fmt: skip
+_INSTANT = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+    r"(?P<time>[ T](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(\.(?P<fraction>\d{1,6}))?)?"
+)
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -210,11 +256,17 @@ def _terms(node: exp.Expr, *, negated: bool) -> list[Conjunct] | None:
         case exp.In() if not node.args.get("query") and not node.args.get("unnest"):
             values = [_compared("=", node.this, value, negated=negated) for value in node.expressions]
             found = [one for one in values if one is not None]
-            if len(found) < len(values) or not found:
+            if len(found) < len(values) or not found or len(found) > MOST_LISTED:
                 return [_opaque_term(node, negated=negated)]
-            return [reduce(Conjunct.__and__, found)] if negated else _few(found)
+            return [reduce(Conjunct.__and__, found)] if negated else list(_merged(found))
         case exp.Is() if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null):
             return [_column(node.this.name, NOT_NULL if negated else ONLY_NULL)]
+        case exp.Is() if _kind(node.this) == "boolean" and isinstance(node.expression, exp.Boolean):
+            return [_same_value(node.this, node.expression, negated=negated) or _opaque_term(node, negated=negated)]
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            other = negated == isinstance(node, exp.NullSafeEQ)
+            known_one = _same_value(node.this, node.expression, negated=other)
+            return [known_one or _opaque_term(node, negated=negated)]
         case exp.Column() if _kind(node) == "boolean":
             return [_column(node.name, compared("=", int(not negated), whole=True))]
     found_one = None
@@ -235,6 +287,15 @@ def _column(name: str, allowed: ValueSet) -> Conjunct:
     return Conjunct(frozenset({(name.lower(), allowed)}))
 
 
+def _same_value(left: exp.Expr, right: exp.Expr, *, negated: bool) -> Conjunct | None:
+    """IS NOT DISTINCT FROM, which knows NULL from all other values."""
+    equal = _compared("=", left, right, negated=False)
+    if equal is None:
+        return None
+    [(name, allowed)] = equal.columns
+    return _column(name, allowed.complement if negated else allowed)
+
+
 def _compared(operator: str, left: exp.Expr, right: exp.Expr, *, negated: bool) -> Conjunct | None:
     left, right = left.unnest(), right.unnest()
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
@@ -242,11 +303,28 @@ def _compared(operator: str, left: exp.Expr, right: exp.Expr, *, negated: bool) 
     if not isinstance(left, exp.Column):
         return None
     kind = _kind(left)
+    operator = _NEGATED[operator] if negated else operator
     value = _constant(right, kind)
+    if value is None and kind == "whole":
+        return _between_whole_numbers(left.name, operator, right)
     if kind is None or value is None:
         return None
-    whole = kind in ("whole", "boolean")
-    return _column(left.name, compared(_NEGATED[operator] if negated else operator, value, whole=whole))
+    return _column(left.name, compared(operator, value, whole=kind not in ("number", "text")))
+
+
+def _between_whole_numbers(name: str, operator: str, right: exp.Expr) -> Conjunct | None:
+    """Whole numbers compared with a constant that is none: a < 4.5."""
+    number = _constant(right, "number")
+    if not isinstance(number, float) or number.is_integer() or abs(number) >= EXACT:
+        return None
+    match operator:
+        case "=":
+            return _column(name, NOTHING)
+        case "<>":
+            return _column(name, NOT_NULL)
+        case "<" | "<=":
+            return _column(name, compared("<=", floor(number), whole=True))
+    return _column(name, compared(">", floor(number), whole=True))
 
 
 def _kind(column: exp.Expr) -> str | None:
@@ -260,24 +338,59 @@ def _kind(column: exp.Expr) -> str | None:
         return "whole"
     if found.is_type("double"):  # a FLOAT is compared as a DOUBLE or as a FLOAT: its constants may mean others
         return "number"
+    if found.is_type("date"):
+        return "date"
+    if found.is_type("timestamp", "timestampntz"):
+        return "timestamp"
     return "text" if found.is_type("text", "varchar") else None
 
 
 def _constant(node: exp.Expr, kind: str | None) -> Constant | None:
     """A constant that means in the column's own type exactly what it says."""
-    if isinstance(node, exp.Neg):
-        value = _constant(node.this.unnest(), kind)
-        return -value if isinstance(value, int | float) and kind in ("whole", "number") else None
-    if isinstance(node, exp.Boolean):
-        return int(bool(node.this)) if kind == "boolean" else None
-    if not isinstance(node, exp.Literal):
-        return None
-    if node.is_string:
-        return node.this if kind == "text" else None
-    if node.is_int and kind in ("whole", "number"):
-        whole = int(node.this)
-        return whole if abs(whole) < (1 << 63 if kind == "whole" else EXACT) else None
-    if kind == "number":
-        number = float(node.this)
-        return number if isfinite(number) else None
+    node = node.unnest()
+    match node:
+        case exp.Neg():
+            value = _constant(node.this, kind)
+            return 0 - value if isinstance(value, int | float) and kind in ("whole", "number") else None
+        case exp.Add() | exp.Sub() | exp.Mul() if kind == "whole":
+            return _folded(node)
+        case exp.Boolean():
+            return int(bool(node.this)) if kind == "boolean" else None
+        case exp.Cast() if kind in ("date", "timestamp") and _kind(node) == kind:
+            return _constant(node.this, kind)
+        case exp.Literal() if node.is_string:
+            return _instant(node.this, kind) if kind in ("date", "timestamp") else node.this if kind == "text" else None
+        case exp.Literal() if node.is_int and kind == "whole":
+            return int(node.this) if abs(int(node.this)) < 1 << 63 else None
+        case exp.Literal() if kind == "number":
+            number = float(node.this)
+            exact = not node.is_int or abs(int(node.this)) < EXACT
+            return number if isfinite(number) and exact else None
     return None
+
+
+def _folded(node: exp.Binary) -> int | None:
+    """A sum, difference or product of whole numbers that no type is too small for."""
+    left, right = _constant(node.this, "whole"), _constant(node.expression, "whole")
+    if not isinstance(left, int) or not isinstance(right, int):
+        return None
+    found = left + right if isinstance(node, exp.Add) else left - right if isinstance(node, exp.Sub) else left * right
+    return found if max(abs(left), abs(right), abs(found)) < 1 << 31 else None
+
+
+def _instant(text: str, kind: str | None) -> int | None:
+    """Days, or microseconds, if the text is written in full."""
+    found = _INSTANT.fullmatch(text)
+    if found is None or (kind == "date" and found["time"] is not None):
+        return None
+    try:
+        day = date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal()
+    except ValueError:
+        return None
+    if kind == "date":
+        return day
+    hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
+    if max(hour - 23, minute - 59, second - 59) > 0:
+        return None
+    parts = int((found["fraction"] or "").ljust(6, "0"))
+    return ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + parts

@@ -1,4 +1,4 @@
-"""Sets of values that a column may have: unions of intervals, with or without NULL. Exact, and closed under -, ∩.
+"""Sets of values that a column may have: unions of intervals, with or without NULL. Exact, and closed under -, ∩, ∪.
 
 The values of one column are totally ordered (NaN above all other numbers, text by code point), so a set is a short
 sorted list of intervals. Between two whole numbers there is nothing; between two others there may always be something,
@@ -22,20 +22,34 @@ class ValueSet:
     intervals: tuple[tuple[Bound, Bound], ...]
     null: bool = False
 
+    def __str__(self) -> str:
+        """The same for equal sets."""
+        shown = [f"({_shown(low)}, {_shown(high)})" for low, high in self.intervals]
+        return " ∪ ".join(shown + ["NULL"] * self.null)
+
     @property
     def empty(self) -> bool:
         """Whether no value is in it, nor NULL."""
         return not self.intervals and not self.null
 
     def __and__(self, other: ValueSet) -> ValueSet:
-        """What is in both."""
-        found = []
-        for low, high in self.intervals:
-            for left, right in other.intervals:
-                start, end = _greater_low(low, left), _smaller_high(high, right)
-                if _below(start, end):
-                    found.append((start, end))
+        """What is in both: O(intervals of both)."""
+        mine, theirs, found = list(self.intervals), list(other.intervals), []
+        i = k = 0
+        while i < len(mine) and k < len(theirs):
+            (low, high), (left, right) = mine[i], theirs[k]
+            start, end = _greater_low(low, left), _smaller_high(high, right)
+            if _below(start, end):
+                found.append((start, end))
+            if end == high:
+                i += 1
+            if end == right:
+                k += 1
         return ValueSet(tuple(found), self.null and other.null)
+
+    def __or__(self, other: ValueSet) -> ValueSet:
+        """What is in one of them; two sets that are equal have the same intervals."""
+        return (self.complement & other.complement).complement
 
     def __sub__(self, other: ValueSet) -> ValueSet:
         """What is in this one only."""
@@ -58,6 +72,7 @@ class ValueSet:
 EVERYTHING = ValueSet(((None, None),), null=True)
 NOT_NULL = ValueSet(((None, None),))
 ONLY_NULL = ValueSet((), null=True)
+NOTHING = ValueSet(())
 
 
 def compared(operator: str, value: Constant, *, whole: bool = False) -> ValueSet:
@@ -89,6 +104,10 @@ def _cut(value: Constant, side: int, whole: bool) -> Bound:
         assert isinstance(value, int)
         return value + 1, -1
     return value, side
+
+
+def _shown(bound: Bound) -> str:
+    return "…" if bound is None else f"{bound[0]!r}{'-' if bound[1] < 0 else '+'}"
 
 
 def _below(low: Bound, high: Bound) -> bool:
