@@ -20,7 +20,8 @@ from windrow.errors import QueryError
 from windrow.kernels.memory import pooled
 from windrow.kernels.prefix import repeat_ticks
 from windrow.running import RunningQuery
-from windrow.sharing.slice import Member, Slice
+from windrow.sharing.member import Member
+from windrow.sharing.slice import Slice
 from windrow.synopses.candidate_search import Limits
 from windrow.synopses.lookup import Lookup
 from windrow.windows.due import due_times, due_times_with_panes, first_due, last_due

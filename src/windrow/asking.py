@@ -22,8 +22,9 @@ from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.question_report import note_probe, probe_text
 from windrow.running import RunningQuery, RunningStream
+from windrow.sharing.member import Member, Term
 from windrow.sharing.probing import Probe, find_probe, question
-from windrow.sharing.slice import Member, Slice, Term
+from windrow.sharing.slice import Slice
 from windrow.sharing_report import listed
 from windrow.windows.spec import BEGINNING
 

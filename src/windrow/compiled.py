@@ -15,7 +15,8 @@ from windrow.language.positions import position
 from windrow.plan.periodic import Aggregation, PeriodicAggregate
 from windrow.plan.threshold import Threshold, threshold_of
 from windrow.running import RunningStream
-from windrow.sharing.slice import Member, Slice, Term
+from windrow.sharing.member import Member, Term
+from windrow.sharing.slice import Slice
 from windrow.synopses.registry import check
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from windrow.answering import looked_up
 from windrow.expressions import Context
 from windrow.operators.answer import AnswerRows
-from windrow.sharing.slice import Member, Slice
+from windrow.sharing.member import Member
+from windrow.sharing.slice import Slice
 from windrow.windows.grid import Grid
 from windrow.windows.spec import BEGINNING, MAX_TICK, RangeWindow
 

@@ -10,7 +10,8 @@ from windrow.plan.periodic import PeriodicAggregate
 from windrow.plan.threshold import Threshold
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.derivation import find_derivation
-from windrow.sharing.slice import Member, Slice, Term, expected
+from windrow.sharing.member import Member, Term, expected
+from windrow.sharing.slice import Slice
 from windrow.sharing_report import derivation_text, explained, giver_of
 from windrow.synopses.chooser import Choice, forced
 from windrow.synopses.registry import chosen, may_choose, reason

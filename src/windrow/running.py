@@ -17,8 +17,9 @@ from windrow.operators.answer import AnswerRows
 from windrow.plan.periodic import PeriodicAggregate
 from windrow.sharing.derivation import plan_sharing
 from windrow.sharing.feeding import Feeding
+from windrow.sharing.member import Member
 from windrow.sharing.saved import Probed
-from windrow.sharing.slice import Member, Slice
+from windrow.sharing.slice import Slice
 from windrow.state.choice import Strategy
 from windrow.windows.due import first_due
 from windrow.windows.spec import BEGINNING

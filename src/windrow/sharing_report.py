@@ -18,11 +18,12 @@ from windrow.plan.predicates import TRUE
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation
+from windrow.sharing.member import Term
 from windrow.sharing.rules.computation import CS1, CS2, CS3, CS5, CS8
 from windrow.sharing.rules.described import Call, Described, Kept, Kind
 from windrow.sharing.rules.registry import BY_NAME
 from windrow.sharing.rules.state import SS1, SS2, SS3
-from windrow.sharing.slice import Slice, Term
+from windrow.sharing.slice import Slice
 from windrow.windows.grid import Grid
 
 SCHEMA = pa.schema(

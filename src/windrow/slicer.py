@@ -24,7 +24,8 @@ from windrow.input import conform, timestamps
 from windrow.job import EVERY_TERM, load, load_user
 from windrow.language.catalog import Column, Stream
 from windrow.parallel import each
-from windrow.sharing.slice import Member, Slice, Term
+from windrow.sharing.member import Member, Term
+from windrow.sharing.slice import Slice
 from windrow.sliced import Sliced
 from windrow.synopses.open_panes import AssignedPanes
 from windrow.windows.grid import Grid

@@ -24,7 +24,8 @@ from windrow.plan.periodic import PeriodicAggregate
 from windrow.running import RunningQuery, RunningStream
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation
-from windrow.sharing.slice import Member, Slice
+from windrow.sharing.member import Member
+from windrow.sharing.slice import Slice
 
 VERSION = 5
 

@@ -24,7 +24,7 @@ from windrow.expressions import Program
 from windrow.language.user_functions import UserFunction
 from windrow.operators import group_contents
 from windrow.operators.group_by import GroupBy
-from windrow.sharing.slice import Term
+from windrow.sharing.member import Term
 from windrow.state.rows import Delta, Epoch, Rows
 
 SEEDS = st.integers(0, 1 << 32)

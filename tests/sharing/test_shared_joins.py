@@ -374,6 +374,28 @@ def test_a_query_that_comes_later_shares_the_panes() -> None:
             assert_same(one.answers(), other.answers())
 
 
+def test_a_query_begins_where_it_came_also_when_those_with_an_edge_there_have_gone() -> None:
+    db, alone = database(), database(sharing=False)
+    fine = TEXT.format(**FITS)
+    coarse = fine.replace("SLIDE 5", "SLIDE 20")
+    gone = [one.query(fine, name="fine") for one in (db, alone)]
+    twins = [[one.query(coarse) for one in (db, alone)]]
+    table = {"t": np.arange(101), "k": np.ones(101, np.int32), "v": np.arange(101)}
+    more = {"a": {"s": ["x"] * 101}, "b": {"w": pa.nulls(101, pa.decimal128(6, 2)), "x": [0.5] * 101}}
+    for stream, start, stop in (("b", 0, 34), ("a", 0, 51), ("b", 34, 60), ("a", 51, 101), ("b", 60, 101)):
+        if (stream, start) == ("b", 34):  # results are in panes up to 35, and tuples up to 50 are known
+            twins.append([one.query(coarse) for one in (db, alone)])
+            for one in (db, alone):
+                one.drop("fine")
+        for one in (db, alone):
+            one.push(stream, pa.table(table | more[stream]).slice(start, stop - start))
+    (share,) = db._engine.flows.joins
+    assert len(share.axes) == 1 and twins[1][0].since == 50
+    for one, other in [gone, *twins]:
+        assert_same(one.answers(), other.answers())
+    assert twins[1][0].answers()["n"].to_pylist()[0] == 100 and twins[0][0].answers().num_rows > 3
+
+
 def test_when_the_longest_windows_go_the_join_shrinks() -> None:
     db, alone = database(), database(sharing=False)
     texts = [

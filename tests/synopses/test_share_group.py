@@ -309,6 +309,42 @@ def test_a_new_grid_applies_to_rows_that_come_later() -> None:
     assert group.lookup([10, 15], [15, 20], [0]).words[0][0].tolist() == [2, 5]
 
 
+@pytest.mark.parametrize(
+    ("before", "closed", "newest", "at"),
+    [
+        ([], None, 13, 13),
+        ([(13, 20)], None, 13, 13),
+        ([(7, 10), (13, 20)], 10, 13, 13),  # one is closed, the other one is being filled
+        ([(9, 10)], None, 13, 13),  # which it knows no row of
+        ([(13, 15), (14, 20)], None, 14, 16),  # two names for what is being filled: behind the first of them
+        ([(13, 15), (14, 60)], None, 14, 16),
+        ([(13, 15), (14, 20)], 15, 14, 16),
+        ([(13, 15)], 17, 14, 16),  # a heartbeat has closed it, so nothing is being filled
+        ([(13, 15)], 15, 15, 15),
+    ],
+)
+def test_the_pane_that_is_being_filled_ends(
+    before: list[tuple[int, int]], closed: int | None, newest: int, at: int
+) -> None:
+    """`before`: rows, and the edge that the grid of their time has for them. Behind `at` nothing is, but new panes."""
+    group = ShareGroup([], [ComponentSpec(aggregate("COUNT").components[0])], Grid(((10, 0),)))
+    for ts, edge in before:
+        group.set_grid(Grid(((edge, 0),)))
+        group.insert(np.array([ts]), [], [])
+    if closed is not None:
+        group.close(closed)
+    grid = Grid(((4, 0),))
+    assert group.end_pane(newest, grid) == at
+    group.set_grid(grid.with_cuts([at]))
+    following = max(at, closed or at) + 1
+    group.insert(np.array([following]), [], [])
+    group.close(100)
+    edges = group.closed_edges.tolist()
+    assert edges == sorted(set(edges)) and edges[-1] == grid.ceil(following)
+    ((counts,),) = group.lookup([FOREVER, at], [at, 100], [0]).words
+    assert counts.tolist() == [len(before), 1]
+
+
 def test_count_of_values_is_the_row_count_until_a_null_comes() -> None:
     group = simple([INT32])
     group.insert(np.array([5, 6]), [ints(1, 2)], [ints(4, 4)])

@@ -34,7 +34,7 @@ from windrow.operators.top_rows import TopRows
 from windrow.plan import nodes
 from windrow.plan.build import conjuncts
 from windrow.plan.patterns import Pattern
-from windrow.sharing.slice import Term
+from windrow.sharing.member import Term
 from windrow.state.choice import Strategy
 
 ORDER = "__order"

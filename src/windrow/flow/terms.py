@@ -12,7 +12,7 @@ from windrow.expressions import Compiler
 from windrow.language.aggregates import AggregateCall
 from windrow.language.positions import position
 from windrow.plan.periodic import SUB_WINDOWS, filtered_argument, registered_name
-from windrow.sharing.slice import Term
+from windrow.sharing.member import Term
 
 
 def term_of(compiler: Compiler, call: AggregateCall, resolve: Callable[[exp.Expr], exp.Expr]) -> Term:

@@ -11,7 +11,7 @@ from windrow.flow.leaves import BEGINNING
 from windrow.joined.shape import JoinShape
 from windrow.kernels.jit import Ints
 from windrow.operators.answer import AnswerRows
-from windrow.sharing.slice import Term
+from windrow.sharing.member import Term
 from windrow.windows.due import first_due
 
 

@@ -68,7 +68,7 @@ class Axis:
     def add(self, asker: Asker) -> None:
         """One more query; what it needs and is not there begins now, as the query itself."""
         if self._line is not None and asker.since != self.since:
-            self._line.cut(asker.since)
+            self._line.end_pane(asker.since)
         self.askers.append(asker)
         self._reform(Parts.of(one.terms for one in self.askers))
 
@@ -79,12 +79,13 @@ class Axis:
             self._reform(Parts.of(one.terms for one in self.askers))
 
     def _reform(self, parts: Parts) -> None:
-        """Other queries: the panes to come have their edges, and old cells nothing of a new component."""
+        """Other queries: panes to come end where they need it and where they came, and old cells have nothing new."""
         progressions = [edges_of(one.shape.length, one.shape.plan.slide) for one in self.askers]
         grid = Grid.of(edge for edges in progressions for edge in edges)
         if self._line is None:
             self._line = PaneLine(grid)
-        self._line.grid = grid
+        begun = max(self.since, self._line.last)
+        self._line.grid = grid.with_cuts(one.since for one in self.askers if one.since > begun)
         old, self._parts, self._settled = self._parts, parts, -1
         if self._synopsis is not None:
             cells = self._synopsis.cells()

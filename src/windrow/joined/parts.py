@@ -15,7 +15,7 @@ from windrow.aggregates.count import Count, CountRows
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.kernels.jit import Ints, frozen
-from windrow.sharing.slice import Term
+from windrow.sharing.member import Term
 from windrow.synopses.join_intervals import Words
 
 Part: TypeAlias = tuple[Component, Program | None]

@@ -22,8 +22,8 @@ from windrow.language.bound import BoundQuery
 from windrow.operators.answer import AnswerRows
 from windrow.plan import nodes
 from windrow.plan.periodic import Aggregation
+from windrow.sharing.member import Term
 from windrow.sharing.rules.computation import CS5
-from windrow.sharing.slice import Term
 
 
 class SharedJoin(Flow):

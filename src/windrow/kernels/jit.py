@@ -25,6 +25,11 @@ def kernel(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
+def inlined(function: Function) -> Function:
+    """A helper that becomes part of each kernel that calls it, where a call would cost as much as its work."""
+    return cast(Function, numba.njit(inline="always", nogil=True, error_model="numpy")(function))
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A contiguous read-only view: Arrow's buffers are read-only, and Numba compiles anew for writable input."""
     flags = array.flags

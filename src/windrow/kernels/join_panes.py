@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.kernels.combine import MAX, MIN
-from windrow.kernels.jit import Ints, kernel
+from windrow.kernels.jit import Ints, inlined, kernel
 
 
 @kernel
@@ -28,19 +28,19 @@ def combined(op: int, a: int, b: int) -> int:
 
 
 @kernel
-def combine_into(ops: Ints, into: Ints, other: Ints) -> None:
+def combine_into(ops: Ints, into: Ints, other: Ints, groups: int) -> None:
     """into = combine(into, other), both [words, groups]."""
     for w in range(ops.size):
         a = into[w]
         b = other[w]
         if ops[w] == MAX:
-            for g in range(a.size):
+            for g in range(groups):
                 a[g] = max(a[g], b[g])
         elif ops[w] == MIN:
-            for g in range(a.size):
+            for g in range(groups):
                 a[g] = min(a[g], b[g])
         else:
-            for g in range(a.size):
+            for g in range(groups):
                 a[g] += b[g]
 
 
@@ -138,104 +138,56 @@ def move_head(head: int, upto: int, identity: Ints, slots: int, store: Ints) -> 
             store[pane % slots, w, :] = identity[w]
 
 
-@kernel
-def run_sums(
-    ops: Ints,
-    identity: Ints,
-    slots: int,
-    ring: Ints,
-    zone: Ints,
-    sums: Ints,
-    held: Ints,
-    state: Ints,
-    panes: Ints,
-    gids: Ints,
-    words: Ints,
-    places: Ints,
-    borders: Ints,
-    bounds: Ints,
-    asked: Ints,
-    k: int,
-    done: int,
-    groups: int,
-    always: bool,
-    offsets: Ints,
-    present: Ints,
-    out: Ints,
-    told: Ints,
-) -> tuple[int, int, int]:
-    """RJ: sums[z] are the results in panes held[z] … held[z+1]-1, so that the sums from z on are those of a window.
+@inlined
+def begin_zones(zone: Ints, held: Ints, head: int, upto: int, slots: int) -> None:
+    """Panes behind `head` begin: the sums that each of them is in."""
+    for pane in range(max(head + 1, upto - slots + 1), upto + 1):
+        z = held.size - 1
+        while z > 0 and held[z] > pane:
+            z -= 1
+        zone[pane % slots] = z
 
-    `state`: the youngest pane, which is kept up to date here, and the oldest one.
-    """
-    head = state[0]
-    count = ops.size
-    different = held.size
-    answer = np.empty((count, ring.shape[2]), np.int64)
-    rows = 0
-    while k < places.size and rows + (bounds[k + 1] - bounds[k]) * groups <= out.shape[1]:
-        for i in range(done, places[k]):
-            pane = panes[i]
-            if pane < held[0]:
-                continue
-            if pane > head:
-                move_head(head, pane, identity, slots, ring)
-                for new in range(max(head + 1, pane - slots + 1), pane + 1):
-                    z = different - 1
-                    while z > 0 and held[z] > new:
-                        z -= 1
-                    zone[new % slots] = z
-                head = pane
-            g = gids[i]
+
+@inlined
+def pass_on(zone: Ints, sums: Ints, held: Ints, ring: Ints, borders: Ints, head: int, slots: int, groups: int) -> int:
+    """Panes that a window loses go over to the next longer one, or away; gives the number of sums that changed."""
+    updated = 0
+    for z in range(held.size - 1, -1, -1):
+        for pane in range(max(held[z], head - slots + 1), min(borders[z], head + 1)):
             place = pane % slots
-            z = zone[place]
-            for w in range(count):
-                ring[place, w, g] += words[i, w]
-                sums[z, w, g] += words[i, w]
-        told[1] += 2 * (places[k] - done)
-        done = places[k]
-        for z in range(different - 1, -1, -1):
-            # Panes that a window loses go over to the next longer one, or away.
-            for pane in range(max(held[z], head - slots + 1), min(borders[k, z], head + 1)):
-                place = pane % slots
-                for w in range(count):
-                    moved = ring[place, w]
-                    source = sums[z, w]
+            for w in range(sums.shape[1]):
+                moved = ring[place, w]
+                source = sums[z, w]
+                for g in range(groups):
+                    source[g] -= moved[g]
+                if z > 0:
+                    target = sums[z - 1, w]
                     for g in range(groups):
-                        source[g] -= moved[g]
-                    if z > 0:
-                        target = sums[z - 1, w]
-                        for g in range(groups):
-                            target[g] += moved[g]
-                zone[place] = z - 1
-                told[1] += 2
-            held[z] = max(held[z], borders[k, z])
-        below = different
-        answer[:] = 0
-        for one in range(bounds[k], bounds[k + 1]):
-            while below > asked[one]:
-                below -= 1
-                told[0] += 1
-                for w in range(count):
-                    total = answer[w]
-                    part = sums[below, w]
-                    for g in range(groups):
-                        total[g] += part[g]
-            rows = emit(answer, groups, always, rows, present, out)
-            offsets[one + 1] = rows
-        k += 1
-    state[0] = head
-    state[1] = held[0]
-    return k, done, rows
+                        target[g] += moved[g]
+            zone[place] = z - 1
+            updated += 2
+        held[z] = max(held[z], borders[z])
+    return updated
+
+
+@inlined
+def add_into(into: Ints, other: Ints, groups: int) -> None:
+    """into += other, both [words, groups]."""
+    for w in range(into.shape[0]):
+        a = into[w]
+        b = other[w]
+        for g in range(groups):
+            a[g] += b[g]
 
 
 @kernel
-def look_up_intervals(
+def run_ring(
     ops: Ints,
     identity: Ints,
     begins: Ints,
     sizes: Ints,
     tree: Ints,
+    running: tuple[Ints, Ints, Ints] | None,
     state: Ints,
     panes: Ints,
     gids: Ints,
@@ -253,10 +205,14 @@ def look_up_intervals(
     out: Ints,
     told: Ints,
 ) -> tuple[int, int, int]:
-    """IJ: intervals of 2^l panes, aligned, in a ring of sizes[l] from begins[l] on.
+    """IJ: intervals of 2^l panes, aligned, in a ring of sizes[l] from begins[l] on; RJ: of one pane only, and sums.
 
-    `state`: the youngest pane and the oldest one, which are kept up to date here.
+    `running` (None in IJ, which is compiled without what is about it) has per place in the ring the zone of the pane
+    there, per zone the sums, and the first pane: sums[z] are the results in panes held[z] … held[z+1]-1, so that those
+    from z on together are a window. `state`: the youngest pane and the oldest one, which are kept up to date here.
     """
+    if running is not None:
+        zone, sums, held = running
     head = state[0]
     low = state[1]
     count = ops.size
@@ -272,34 +228,54 @@ def look_up_intervals(
                 for level in range(levels):
                     part = tree[begins[level] : begins[level] + sizes[level]]
                     move_head(head >> level, pane >> level, identity, sizes[level], part)
+                if running is not None:
+                    begin_zones(zone, held, head, pane, sizes[0])
                 head = pane
-            for level in range(levels):
-                node = begins[level] + (pane >> level) % sizes[level]
+            if running is None:
+                for level in range(levels):
+                    node = begins[level] + (pane >> level) % sizes[level]
+                    for w in range(count):
+                        tree[node, w, gids[i]] = combined(ops[w], tree[node, w, gids[i]], words[i, w])
+            else:
+                g = gids[i]
+                place = pane % sizes[0]
+                z = zone[place]
                 for w in range(count):
-                    tree[node, w, gids[i]] = combined(ops[w], tree[node, w, gids[i]], words[i, w])
-        told[1] += levels * (places[k] - done)
+                    tree[place, w, g] += words[i, w]
+                    sums[z, w, g] += words[i, w]
+        told[1] += (levels if running is None else 2) * (places[k] - done)
         done = places[k]
         low = max(low, borders[k, 0])
+        if running is not None:
+            told[1] += pass_on(zone, sums, held, tree, borders[k], head, sizes[0], groups)
+        below = borders.shape[1]
         for one in range(bounds[k], bounds[k + 1]):
-            for w in range(count):
-                answer[w, :] = identity[w]
-            start = borders[k, asked[one]]
-            stop = head + 1
-            level = 0
-            while start < stop:
-                last = level + 1 == levels
-                if start & 1 or last:
-                    combine_into(ops, answer, tree[begins[level] + start % sizes[level]])
+            if running is None or one == bounds[k]:
+                for w in range(count):
+                    answer[w, :] = identity[w]
+            if running is None:
+                start = borders[k, asked[one]]
+                stop = head + 1
+                level = 0
+                while start < stop:
+                    last = level + 1 == levels
+                    if start & 1 or last:
+                        combine_into(ops, answer, tree[begins[level] + start % sizes[level]], groups)
+                        told[0] += 1
+                        start += 1
+                    if stop & 1 and start < stop and not last:
+                        stop -= 1
+                        combine_into(ops, answer, tree[begins[level] + stop % sizes[level]], groups)
+                        told[0] += 1
+                    if not last:
+                        start >>= 1
+                        stop >>= 1
+                        level += 1
+            else:
+                while below > asked[one]:
+                    below -= 1
                     told[0] += 1
-                    start += 1
-                if stop & 1 and start < stop and not last:
-                    stop -= 1
-                    combine_into(ops, answer, tree[begins[level] + stop % sizes[level]])
-                    told[0] += 1
-                if not last:
-                    start >>= 1
-                    stop >>= 1
-                    level += 1
+                    add_into(answer, sums[below], groups)
             rows = emit(answer, groups, always, rows, present, out)
             offsets[one + 1] = rows
         k += 1

@@ -17,8 +17,9 @@ from itertools import islice
 from windrow.aggregates.component import Subtractable
 from windrow.plan.predicates import Predicate
 from windrow.sharing.covers import Combine, find_cover
+from windrow.sharing.member import Term, insensitive
 from windrow.sharing.rules.state import SS4, RollUp
-from windrow.sharing.slice import Slice, Term, insensitive
+from windrow.sharing.slice import Slice
 from windrow.synopses.regroup import regroupable
 
 MOST_COMPARED = 256

@@ -22,7 +22,8 @@ from windrow.errors import QueryError
 from windrow.expressions import Context, Program
 from windrow.parallel import each
 from windrow.sharing.covers import Combine
-from windrow.sharing.slice import Member, Slice, Term
+from windrow.sharing.member import Member, Term
+from windrow.sharing.slice import Slice
 from windrow.synopses.open_panes import AssignedPanes
 from windrow.synopses.partials import Partials
 from windrow.synopses.regroup import regrouped

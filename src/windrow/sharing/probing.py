@@ -22,8 +22,9 @@ from windrow.aggregates import aggregate
 from windrow.aggregates.collected import Collected
 from windrow.sharing.covers import Combine
 from windrow.sharing.derivation import Derivation, can_be_regrouped, combination, has_finer_groups, terms_of
+from windrow.sharing.member import Member, Term
 from windrow.sharing.saved import Probed
-from windrow.sharing.slice import Member, Slice, Term
+from windrow.sharing.slice import Slice
 from windrow.synopses.partials import Partials
 from windrow.synopses.regroup import regrouped
 from windrow.windows.grid import Grid

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windrow.aggregates import Aggregate, Component
+from windrow.aggregates import Component
 from windrow.aggregates.collected import Collected
 from windrow.aggregates.count import CountRows
 from windrow.errors import QueryError
 from windrow.expressions import Context, Program
-from windrow.language.hints import Hint
 from windrow.plan.predicates import Predicate
-from windrow.plan.threshold import Threshold
 from windrow.sharing.edges import KnownEdges
-from windrow.sharing.rules.described import INSENSITIVE
+from windrow.sharing.member import Member, Term, expected, insensitive
 from windrow.sharing.saved import Saved
 from windrow.synopses.chooser import Choice
 from windrow.synopses.open_panes import AssignedPanes
@@ -33,67 +30,11 @@ from windrow.synopses.partials import Partials
 from windrow.synopses.registry import admits, may_choose
 from windrow.synopses.share_group import ShareGroup
 from windrow.synopses.spec import ComponentSpec
-from windrow.synopses.workload import Expected
-from windrow.windows.grid import Grid, Progression, edges_of
-from windrow.windows.spec import BEGINNING, RangeWindow
+from windrow.windows.grid import Grid, Progression
+from windrow.windows.spec import BEGINNING
 
 if TYPE_CHECKING:
     from windrow.sharing.derivation import Derivation
-
-
-@dataclass(frozen=True)
-class Term:
-    """An aggregate and the program of the value it takes (None counts rows)."""
-
-    aggregate: Aggregate
-    value: Program | None
-
-
-def insensitive(terms: Iterable[Term]) -> bool:
-    """Whether a value that comes twice changes nothing in any of these aggregates."""
-    return all(term.aggregate.name in INSENSITIVE for term in terms)
-
-
-@dataclass(eq=False)
-class Member:
-    """A query's share of a slice: its window, where its components stand, and since when its panes are complete."""
-
-    window: RangeWindow
-    slide: int
-    terms: tuple[Term, ...]
-    positions: tuple[tuple[int, ...], ...] = ()
-    """Per term, the places of its components in the share group."""
-    since: int = BEGINNING
-    """Tuples with ts <= since are not in its panes."""
-    next_due: int | None = None
-    origin: int = 0
-    """Its windows are due at origin + k * slide."""
-    threshold: Threshold | None = None
-    """Groups outside are not in its answers."""
-    hint: Hint | None = None
-    """The synopsis that it asks for."""
-
-    @property
-    def progressions(self) -> tuple[tuple[int, int], ...]:
-        """The pane edges that its windows need."""
-        return edges_of(self.window.length, self.slide, self.window.offset - self.origin)
-
-    @property
-    def limited(self) -> int | None:
-        """The place of the component that its threshold is about."""
-        return None if self.threshold is None else self.positions[self.threshold.aggregation][0]
-
-    @property
-    def oldest_needed(self) -> int | None:
-        """The left edge of its newest window, which one-time queries may ask for again; None before it has started."""
-        return None if self.next_due is None else self.window.start(self.next_due - self.slide)
-
-
-def expected(members: Sequence[Member], grid: Grid) -> Expected:
-    """Their windows on this grid, for the choice of synopses."""
-    panes = sum(1 / step for step, _ in grid.progressions)
-    lengths = [inf if one.window.length is None else one.window.length * panes for one in members]
-    return Expected(tuple((length, 1 / (one.slide * panes)) for length, one in zip(lengths, members, strict=True)))
 
 
 @dataclass(eq=False)
@@ -173,12 +114,9 @@ class Slice:
     def _end_pane(self, newest: int, grid: Grid) -> tuple[int, Grid]:
         """End the pane that is being filled, so that something new begins behind it: where, and the grid for that."""
         assert self.group is not None
-        if self.group.end_at(newest):
-            fresh, grid = newest, grid.with_cuts([newest])
-        else:
-            fresh = self.group.shorten(newest, grid)
+        fresh = self.group.end_pane(newest, grid)
         self._counted_since = min(self._counted_since, fresh)
-        return fresh, grid
+        return fresh, grid.with_cuts([fresh])
 
     def remove(self, member: Member) -> None:
         """Take a query out with what only it used; the panes get coarser when nobody needs the finer edges."""

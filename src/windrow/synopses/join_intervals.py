@@ -264,9 +264,15 @@ class BasicIntervalJoin(JoinSynopsis):
 class Ring(JoinSynopsis):
     """What RJ and IJ have in common: a place for every pane and group of the longest window, used again and again."""
 
-    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
+    _running: tuple[Ints, Ints, Ints] | None = None
+    """RJ: the zone of each pane, the sums of each zone, and its first pane."""
+
+    def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int, sizes: Ints) -> None:
         super().__init__(words, cells, groups, slots, low)
-        self._slots, self._groups = slots, groups
+        self._slots, self._groups, self._sizes = slots, groups, sizes
+        self._begins: Ints = np.cumsum(sizes) - sizes
+        self._tree = self._blank(int(sizes.sum()))
+        """The partials of single panes come first."""
         head = int(cells.panes[-1]) if len(cells.panes) else low - 1
         self._state: Ints = np.array([head, low], np.int64)
         """The youngest pane and the oldest one."""
@@ -275,15 +281,30 @@ class Ring(JoinSynopsis):
         """What there was room for when it was made."""
         return reach <= self._slots and groups <= self._groups
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return self._tree.nbytes
+
     def _blank(self, places: int) -> Ints:
         store = np.empty((places, len(self.words.ops), self._groups), np.int64)
         store[:] = self.words.identity[:, None]
         return store
 
-    def _cells_of(self, ring: Ints) -> Cells:
+    def _go(
+        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
+    ) -> tuple[int, int, int]:
+        stored = (self._begins, self._sizes, self._tree, self._running, self._state)
+        about = (*work, k, done, groups, always)
+        arguments: tuple[Any, ...] = (*self.words, *stored, *about, offsets, present, out, self._told)
+        return kernels.run_ring(*arguments)
+
+    def cells(self) -> Cells:
+        """All that is kept."""
         head, low = self._state.tolist()
-        panes = np.arange(max(low, head - len(ring) + 1), head + 1)
-        there = ring[panes % len(ring)]
+        size = int(self._sizes[0])
+        panes = np.arange(max(low, head - size + 1), head + 1)
+        there = self._tree[panes % size]
         which, gids = np.nonzero(there[:, 0] > 0)
         return Cells(panes[which], gids, there[which, :, gids])
 
@@ -296,40 +317,23 @@ class RunningJoin(Ring):
     def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
         if not words.subtractable:
             raise ValueError("a running synopsis over a join needs components that can be subtracted: no MIN or MAX")
-        super().__init__(words, cells, groups, slots, low)
-        self._ring = self._blank(slots)
-        self._ring[cells.panes % slots, :, cells.gids] = cells.words
-        self._zone: Ints = np.zeros(slots, np.int64)
-        self._sums = self._blank(0)
-        self._held: Ints = np.empty(0, np.int64)
+        super().__init__(words, cells, groups, slots, low, np.array([slots]))
+        self._tree[cells.panes % slots, :, cells.gids] = cells.words
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        return self._ring.nbytes + self._sums.nbytes
+        return super().nbytes + (0 if self._running is None else self._running[1].nbytes)
 
     def _prepared(self, work: Work) -> Work:
         """With other windows than before, all panes begin in the youngest sum and are moved on from there."""
         different = work.borders.shape[1]
-        if different != len(self._held):
-            oldest = int(self._state[1])
-            self._sums = self._blank(different)
-            self._sums[-1] = sum_of(self._cells_of(self._ring), self._sums[-1])
-            self._zone[:] = different - 1
-            self._held = np.full(different, oldest, np.int64)
+        if self._running is None or different != len(self._running[2]):
+            sums = self._blank(different)
+            sums[-1] = sum_of(self.cells(), sums[-1])
+            zone: Ints = np.full(self._slots, different - 1, np.int64)
+            self._running = zone, sums, np.full(different, self._state[1], np.int64)
         return work
-
-    def _go(
-        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
-    ) -> tuple[int, int, int]:
-        stored = (self._slots, self._ring, self._zone, self._sums, self._held, self._state)
-        about = (*work, k, done, groups, always)
-        arguments: tuple[Any, ...] = (*self.words, *stored, *about, offsets, present, out, self._told)
-        return kernels.run_sums(*arguments)
-
-    def cells(self) -> Cells:
-        """All that is kept."""
-        return self._cells_of(self._ring)
 
 
 class IntervalJoin(Ring):
@@ -338,34 +342,13 @@ class IntervalJoin(Ring):
     name = "ij"
 
     def __init__(self, words: Words, cells: Cells, groups: int, slots: int, low: int = 0) -> None:
-        super().__init__(words, cells, groups, slots, low)
-        levels = np.arange(slots.bit_length())
-        self._sizes: Ints = (slots >> levels) + 2
-        self._begins: Ints = np.cumsum(self._sizes) - self._sizes
-        self._tree = self._blank(int(self._sizes.sum()))
+        super().__init__(words, cells, groups, slots, low, (slots >> np.arange(slots.bit_length())) + 2)
         if len(cells.panes):
             self._state[0] = self._state[1] - 1
             work = Work(*cells, *_nothing(words)[3:])._replace(places=np.array([len(cells.panes)]))
             for _ in self.run(work, groups):
                 pass
             self._told[:] = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes allocated."""
-        return self._tree.nbytes
-
-    def _go(
-        self, work: Work, k: int, done: int, groups: int, always: bool, offsets: Ints, present: Ints, out: Ints
-    ) -> tuple[int, int, int]:
-        stored = (self._begins, self._sizes, self._tree, self._state)
-        about = (*work, k, done, groups, always)
-        arguments: tuple[Any, ...] = (*self.words, *stored, *about, offsets, present, out, self._told)
-        return kernels.look_up_intervals(*arguments)
-
-    def cells(self) -> Cells:
-        """All that is kept."""
-        return self._cells_of(self._tree[: self._sizes[0]])
 
 
 def sum_of(cells: Cells, into: Ints) -> Ints:

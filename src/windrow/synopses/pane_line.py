@@ -21,13 +21,11 @@ class PaneLine:
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
-        """For the panes that will be appended."""
+        """The edges of the panes that will be appended."""
         self.edges: Ints = np.empty(0, np.int64)
         self.first = 0
         self.kept_from = BEGINNING
         """What is at or before it is gone."""
-        self._cuts: list[int] = []
-        """More edges that are to come."""
 
     @property
     def last(self) -> int:
@@ -45,16 +43,12 @@ class PaneLine:
         parts: list[Ints] = [
             np.arange(begin + 1 + (phase - begin - 1) % step, end + 1, step) for step, phase in self.grid.progressions
         ]
-        parts.append(np.array([edge for edge in self._cuts if begin < edge <= end], np.int64))
         self.edges = np.concatenate([self.edges, np.unique(np.concatenate(parts)).astype(np.int64)])
-        self._cuts = [edge for edge in self._cuts if edge > end]
 
-    def cut(self, edge: int) -> None:
-        """End a pane at `edge`: all that came so far is at or before it."""
-        if not len(self.edges) or self.edges[-1] < edge:
-            self._cuts.append(edge)
-        else:
-            self.edges = np.append(self.edges[:-1], edge)
+    def end_pane(self, at: int) -> None:
+        """No pane reaches behind `at`: all that came so far is at or before it."""
+        if len(self.edges) and self.edges[-1] > at:
+            self.edges = np.append(self.edges[:-1], at)
 
     def number(self, ts: Ints) -> Ints:
         """The pane of each instant."""
@@ -74,12 +68,12 @@ class PaneLine:
 
     def snapshot(self) -> dict[str, Any]:
         """JSON-able."""
-        grid = [list(one) for one in self.grid.progressions]
+        grid = [list(one) for one in self.grid.without_cuts().progressions]
         known = {"edges": self.edges.tolist(), "first": self.first, "kept_from": self.kept_from}
-        return {"grid": grid, "cuts": self._cuts, **known}
+        return {"grid": grid, "cuts": self.grid.cuts, **known}
 
     def restore(self, meta: Mapping[str, Any]) -> None:
         """Become what `snapshot` gave."""
-        self.grid = Grid(tuple((step, phase) for step, phase in meta["grid"]))
+        self.grid = Grid(tuple((step, phase) for step, phase in meta["grid"])).with_cuts(meta["cuts"])
         self.edges = np.array(meta["edges"], np.int64)
-        self.first, self.kept_from, self._cuts = meta["first"], meta["kept_from"], list(meta["cuts"])
+        self.first, self.kept_from = meta["first"], meta["kept_from"]

@@ -229,37 +229,24 @@ class ShareGroup:
         """No row at or before this comes again; None when nothing was closed yet."""
         return self._closed_until
 
-    def end_at(self, newest: int) -> bool:
-        """End the pane that is being filled at `newest`, which no row so far is behind, if there is just one such pane.
+    def end_pane(self, newest: int, grid: Grid) -> int:
+        """End the pane that is being filled, so that something new may begin behind it; gives where.
 
-        Whoever looks at whole panes of the old length sees the same rows, if the grid has that edge from now on.
+        That is at `newest`, which no row so far is behind, or where another pane ends there or later, at the next edge
+        of `grid`. Whoever looks at whole panes of the old length sees the same rows, if there is an edge from now on.
         """
         edges = self._open.edges
-        ending = np.concatenate([edges, self.closed_edges])
-        if np.count_nonzero(ending >= newest) > 1 or (self.closed_edges > newest).any():
-            return False
-        self._open.replace(np.minimum(edges, newest))
-        return True
-
-    def shorten(self, newest: int, grid: Grid) -> int:
-        """The same at the next edge of a grid, where several panes are open; gives the edge behind which is nothing."""
-        edges = self._open.edges
-        others = np.concatenate([edges, self.closed_edges])
-        others = others[others < self.newest_edge]
-        complete = BEGINNING if self._closed_until is None else self._closed_until
-        bound = grid.ceil(max(newest, complete, int(np.max(others, initial=BEGINNING)) + 1))
-        if len(edges) and bound < int(edges.max()):
-            self._open.replace(np.minimum(edges, bound))
-            return bound
-        return grid.ceil(max(newest, self.newest_edge))
+        others = np.append(self.closed_edges, np.sort(edges)[:-1])
+        first = int(np.max(others, initial=BEGINNING)) + bool(len(edges))  # no two panes have the same name
+        at = newest if first <= newest else grid.ceil(first)
+        self._open.replace(np.minimum(edges, at))
+        return at
 
     def cut(self, edge: int) -> None:
         """End the pane that is being filled at `edge`: every row so far is at or before it, and none to come is."""
+        at = self.end_pane(edge, self.grid)
+        assert at == edge
         self.close(edge)
-        if self._open.count:
-            assert self._open.count == 1
-            self._open.replace(np.array([edge], np.int64))
-            self.close(edge)
 
     def expire(self, edge: int) -> None:
         """Forget panes with upper edge <= edge, and now and then the groups that are in no pane any more."""
