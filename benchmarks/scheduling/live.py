@@ -96,7 +96,7 @@ def measure(spark: object, questions: Sequence[str], rows: int, seconds: int, *,
         db.start("0 seconds", format="noop", policy="hybrid-late-pending" if sharing else "edf")
         # The first batches pay for what is made once: workers, kernels, plans.
         began = _until(db, max(2, seconds // 4))
-        schedule = db._pipeline.schedule
+        schedule = db._runs.schedule
         assert schedule is not None
         schedule.begin_figures()
         ended = _until(db, seconds)

@@ -228,6 +228,8 @@ class LiveSchedule:
         self._streams: dict[str, StreamSchedule] = {}
         self._final: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] | None = None
         """Of a run that has ended: by stream, its figures and those of its queries."""
+        self._run_seconds = 1e-3
+        """What one run of a query takes, as far as is known."""
         Scheduler(policy)  # an unknown policy is told now
 
     def arrived(self, running: RunningStream) -> None:
@@ -250,8 +252,9 @@ class LiveSchedule:
             while (found := one.next()) is not None:
                 yield one, *found
 
-    def some(self, most: int) -> list[tuple[StreamSchedule, Work, Execution]]:
-        """What is due now at one update of a stream, up to so many runs of queries and at least one execution."""
+    def some(self, seconds: float) -> list[tuple[StreamSchedule, Work, Execution]]:
+        """What is due now at one update of a stream: work for about so long, and at least one execution."""
+        most = max(1, int(seconds / self._run_seconds))
         for one in list(self._streams.values()):
             found = one.next()
             chosen: list[tuple[StreamSchedule, Work, Execution]] = []
@@ -263,6 +266,12 @@ class LiveSchedule:
             if chosen:
                 return chosen
         return []
+
+    def done(self, one: tuple[StreamSchedule, Work, Execution], seconds: float) -> None:
+        """One of `some` is answered, and took so long."""
+        stream, work, execution = one
+        stream.done(execution, seconds)
+        self._run_seconds += (seconds / max(1, len(work.queries)) - self._run_seconds) / 16
 
     def hurry(self) -> None:
         """Of what is due, answer the newest only."""

@@ -127,7 +127,7 @@ def opened(
 
 
 def packed(host: Host, stream: str, piece: pa.Table) -> pa.Table:
-    job = host.job(stream)
+    job = host.jobs.of(stream)
     worker = Slicer(job.text)
     worker.begin(host.watermark(stream))
     worker.take(piece.select(list(job.columns)))

@@ -81,7 +81,7 @@ def opened(root: Path, texts: list[str]) -> tuple[Host, Folder, Resumption]:
 
 
 def packed(host: Host, pieces: list[pa.Table]) -> pa.Table:
-    job = host.job("s")
+    job = host.jobs.of("s")
     batches = []
     for piece in pieces:
         worker = Slicer(job.text)

@@ -54,7 +54,7 @@ def feed(host: Host, batches: range) -> None:
     for batch in batches:
         if batch <= host.done.get("s", -1):
             continue
-        job = host.job("s")
+        job = host.jobs.of("s")
         worker = Slicer(job.text)
         worker.begin(host.watermark("s"))
         worker.take(rows(4 * batch, 4 * batch + 4).select(list(job.columns)))

@@ -47,7 +47,7 @@ def test_as_each_query_alone(
     so_far = {name: TICKS.empty_table().select([]) for name in alone}
 
     def answers_of(name: str) -> pa.Table:
-        now = shared._find(name, windrow.Query).answers()
+        now = shared._registry.find(name, windrow.Query).answers()
         return pa.concat_tables([so_far[name], now]) if so_far[name].num_columns else now
 
     for number, piece in enumerate(cut(table, seed, 4)):

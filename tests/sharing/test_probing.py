@@ -428,7 +428,7 @@ def test_random_questions() -> None:
             for text in data.draw(st.lists(questions, min_size=2, max_size=4)):
                 _ask_one(db, text, table, counted)
         for one in db.queries():  # nothing has changed for them
-            assert_same(one.answers(), quiet._find(one.name, windrow.Query).answers())
+            assert_same(one.answers(), quiet._registry.find(one.name, windrow.Query).answers())
 
     check()
     assert counted["answered"] > 0.3 * counted["asked"] and counted["compared"] > 0.15 * counted["asked"], counted

@@ -142,7 +142,7 @@ def test_ss4_subtraction(work: Counter[str]) -> None:
     assert derivation is not None and derivation.how is Combine.SUBTRACT
     assert work["rows"] == before
     told = "the partials of both are subtracted from those of all (rule SS4, thesis 8.3.3)"
-    assert told in db._find("others", windrow.Query).explain()
+    assert told in db._registry.find("others", windrow.Query).explain()
 
 
 def test_ss4_no_subtraction_of_a_slice_from_itself() -> None:
@@ -231,8 +231,8 @@ def test_cs8_answers_are_taken(work: Counter[str]) -> None:
     windows = work.pop("windows")
     db = run(often | {"seldom": query("MAX(length)", by="src", slide=30) + " ORDER BY v LIMIT 2"})
     assert work["windows"] == windows + 1  # at the end of the input, where only one of them is due
-    assert saved(db, "CS8") == {"lookups": db._find("seldom", windrow.Query).metrics()["due"] - 1}
-    assert "the answers of often are taken (rule CS8" in db._find("seldom", windrow.Query).explain()
+    assert saved(db, "CS8") == {"lookups": db._registry.find("seldom", windrow.Query).metrics()["due"] - 1}
+    assert "the answers of often are taken (rule CS8" in db._registry.find("seldom", windrow.Query).explain()
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_source_that_goes_leaves_the_others_whole() -> None:
             assert slice_of(db, "a").derivation is not None
         db.push("packets", batch)
     db.finish()
-    kept = db._find("c", windrow.Query)
+    kept = db._registry.find("c", windrow.Query)
     assert_same(kept.answers(), Reference(kept.bound, {"packets": pa.concat_tables(batches)}).answers())
 
 
@@ -341,8 +341,8 @@ def test_a_key_that_fails_stops_all_that_need_it(elsewhere: bool) -> None:
 
 def test_explain_names_the_rules() -> None:
     db = run({"a": query("SUM(length)", TCP), "b": query("SUM(length)", UDP), "c": query("SUM(length)", BOTH)})
-    assert "the partials of a, b are added (rule SS4, thesis 8.3.3)" in db._find("c", windrow.Query).explain()
-    assert "partials from here go to c" in db._find("a", windrow.Query).explain()
+    assert "the partials of a, b are added (rule SS4, thesis 8.3.3)" in db._registry.find("c", windrow.Query).explain()
+    assert "partials from here go to c" in db._registry.find("a", windrow.Query).explain()
     new = db.execute(f"EXPLAIN {query('COUNT(*)', BOTH + ' OR FALSE AND length = 1')}")
     assert "derived: no tuple is looked at where that pays: the partials of a, b are added" in new
     assert db.sharing().column("rule").to_pylist() == ["SS4"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from windrow.errors import InputError
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 def expect_text(value: Any, what: str) -> str:
@@ -35,3 +38,16 @@ def expect_whole_number(value: Any, what: str, expected: str = "a whole number")
         return index(value)
     except TypeError:
         raise InputError(f"{what}: expected {expected}, found {type(value).__name__}") from None
+
+
+def expect_instant(value: Any, what: str) -> int:
+    """The value in ticks, if it is a whole number of them, or a datetime: then in microseconds, UTC if it has no zone.
+
+    >>> from datetime import datetime
+    >>> expect_instant(datetime(1970, 1, 1, 0, 0, 2), "the time of advance")
+    2000000
+    """
+    if not isinstance(value, datetime):
+        return expect_whole_number(value, what, "a datetime or a whole number of ticks")
+    epoch = _EPOCH if value.utcoffset() is None else _EPOCH.replace(tzinfo=timezone.utc)
+    return (value - epoch) // timedelta(microseconds=1)

@@ -3,45 +3,56 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
-from windrow.language.catalog import Catalog, Relation, Stream
+from windrow.language.catalog import Catalog, Relation
 from windrow.live import LiveSchedule
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
 from windrow.pipeline.host import Host
-from windrow.pipeline.launch import Launched, Request, Wanted, launch
+from windrow.pipeline.launch import Launched, Request, Wanted, check_policy, launch
 from windrow.pipeline.package import missing, ship
 from windrow.pipeline.session import start_session, stop_session
 from windrow.pipeline.sinks import SinkSpec
-from windrow.pipeline.sources import open_source, read_relation
+from windrow.pipeline.sources import read_relation
 from windrow.progress import Progress, Summary
 from windrow.running import Registered
 from windrow.scheduling.policy import EXACT
 from windrow.state.choice import Strategy
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(Protocol):
     """What a run needs of the database that it belongs to."""
 
-    catalog: Catalog
-    turn: RLock
-    frames: dict[str, Any]
-    engine: Callable[[], Engine]
-    wanted: Callable[[], list[Wanted]]
-    """The registered queries."""
-    attach: Callable[[Engine, Mapping[str, Registered]], None]
-    """Go on with the engine of a recovered run."""
+    @property
+    def catalog(self) -> Catalog:
+        """What is declared."""
+
+    @property
+    def turn(self) -> RLock:
+        """Whoever has it may use the rest."""
+
+    @property
+    def frames(self) -> dict[str, Any]:
+        """Streams that are DataFrames of the user."""
+
+    @property
+    def engine(self) -> Engine:
+        """Where the queries live."""
+
+    def wanted(self) -> list[Wanted]:
+        """The registered queries."""
+
+    def attach(self, engine: Engine, queries: Mapping[str, Registered]) -> None:
+        """Go on with the engine of a recovered run."""
 
 
 _USERS: set[int] = set()
@@ -142,10 +153,6 @@ class Control:
             raise
         return self._close(launched, finish=False)
 
-    def progress(self) -> Progress:
-        """How far the run has come."""
-        return self._going().run.progress()
-
     def _going(self) -> Launched:
         if self._launched is None:
             raise StateError("no run is going on; start one with db.start(…)")
@@ -163,7 +170,7 @@ class Control:
             if self._scratch is None:
                 self._scratch = tempfile.TemporaryDirectory(prefix="windrow-", ignore_cleanup_errors=True)
             launched = launch(
-                spark, home.engine(), home.catalog, home.frames, home.wanted(), home.turn, Path(self._scratch.name),
+                spark, home.engine, home.catalog, home.frames, home.wanted(), home.turn, Path(self._scratch.name),
                 self._earlier, request, self._refresh_views, self.read_relation,
             )  # fmt: skip
             launched.host.catalog = home.catalog
@@ -217,6 +224,7 @@ class Control:
 
     def set_policy(self, policy: str) -> None:
         """Schedule by another policy from now on."""
+        check_policy(policy)
         schedule = self._going().host.schedule
         if schedule is None or policy == EXACT:
             raise StateError(
@@ -267,10 +275,6 @@ class Control:
     def read_relation(self, relation: Relation) -> pa.Table:
         """The rows of a relation with a source."""
         return read_relation(self.spark, relation)
-
-    def describe(self, stream: Stream) -> str:
-        """Which scan a stream gets, and why."""
-        return open_source(self.spark, stream, self._home.frames.get(stream.name.lower())).why
 
     def close(self) -> None:
         """Stop the run, and Spark if it was started here; what went wrong in the run is raised at the end."""

@@ -10,77 +10,33 @@ asked to. So a run that is killed at any moment loses nothing and writes nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from windrow.engine import Engine
-from windrow.errors import CheckpointError, QueryError, SinkError
-from windrow.flowing import FlowQuery
-from windrow.job import Job, require_importable
+from windrow.errors import CheckpointError, QueryError
+from windrow.job import require_importable
 from windrow.language.binder import bind
-from windrow.language.catalog import Catalog, Relation, Stream
-from windrow.language.records import relation_from_json, relation_to_json, stream_from_json, stream_to_json
+from windrow.language.catalog import Catalog, Relation
+from windrow.language.records import relation_from_json, relation_to_json
 from windrow.live import LiveSchedule, StreamSchedule, Work
-from windrow.parallel import each
 from windrow.pipeline.checkpoint import Checkpoint
 from windrow.pipeline.definitions import QueryDefinition
+from windrow.pipeline.host_record import HostRecord, Intake
+from windrow.pipeline.jobs import Jobs
+from windrow.pipeline.outlet import Hosted, OpensSinks, Outlet
+from windrow.pipeline.shard_link import Posts, ShardLink
 from windrow.pipeline.sink import NoSink
-from windrow.pipeline.sinks import Sink
 from windrow.plan.build import build
 from windrow.plan.periodic import in_panes
 from windrow.running import Registered
 from windrow.scheduling.execution import Execution
-from windrow.shards.delivery import deliveries
-from windrow.shards.outbox import Outbox
-from windrow.shards.remote import RemoteFlow
 from windrow.shards.shard import Answer
 from windrow.sliced import Sliced, unpack
 from windrow.windows.spec import FARTHEST_TICK
-
-VERSION = 2
-
-
-@dataclass(eq=False)
-class Hosted:
-    """A query of the run; without a sink its answers stay with its handle."""
-
-    definition: QueryDefinition
-    running: Registered
-    sink: Sink | None = None
-    location: str | None = None
-    """Where its answers go, for people."""
-
-
-class Outputs(Protocol):
-    """Opens sinks; `fresh` ones must not find answers of somebody else."""
-
-    def open(self, definition: QueryDefinition, schema: pa.Schema, *, fresh: bool) -> Sink:
-        """The sink of a query that has one."""
-
-    def open_late(self, stream: Stream) -> Sink | None:
-        """Where late rows go; None: they stay in memory."""
-
-
-class Posts(Protocol):
-    """The way to the shards of a run."""
-
-    def put(self, rows: pa.Table) -> None:
-        """Hand a post over, once, however often it is asked for."""
-
-    def note_taken(self, post: int) -> None:
-        """The answers to all posts up to this one are where they belong."""
-
-
-@dataclass(frozen=True)
-class Intake:
-    """Where a stream comes from: what the source was, and the folder of Spark's offsets."""
-
-    fingerprint: str
-    folder: str
 
 
 class Host:
@@ -91,15 +47,16 @@ class Host:
         engine: Engine,
         catalog: Catalog,
         checkpoint: Checkpoint | None,
-        outputs: Outputs,
+        outputs: OpensSinks,
         posts: Posts | None = None,
     ) -> None:
         self.engine = engine
-        self._posts = posts
         self.catalog = catalog
         self.checkpoint = checkpoint
-        self._outputs = outputs
         self.queries: dict[str, Hosted] = {}
+        self.outlet = Outlet(engine, self.queries, outputs, checkpointed=checkpoint is not None)
+        self.jobs = Jobs(engine)
+        self._shards = ShardLink(engine, self.queries, posts)
         self.done: dict[str, int] = {}
         """The last micro-batch of each stream that is taken in."""
         self.files: dict[str, int] = {}
@@ -108,15 +65,12 @@ class Host:
         self.finished = False
         self.step = 0
         self.phases: dict[str, float] = {}
-        self._late: dict[str, Sink] = {}
-        self._jobs: dict[str, tuple[object, Job]] = {}
         self._recovering = False
         self._current: Mapping[str, QueryDefinition] = {}
         self.schedule: LiveSchedule | None = None
         """In a live run: when queries are answered. Without it, as soon as they are due."""
-        self._executing: list[tuple[StreamSchedule, Work, Execution]] = []
-        self._run_seconds = 1e-3
-        """What one run of a query takes, as far as is known."""
+        self._chosen: list[tuple[StreamSchedule, Work, Execution]] = []
+        """What the schedule wants answered by the step that is being committed."""
 
     # ---- what is registered ---------------------------------------------------------------------------------------
 
@@ -125,41 +79,8 @@ class Host:
         self.queries[definition.name.lower()] = Hosted(definition, running)
 
     def open_sinks(self, *, fresh: bool = True) -> None:
-        """Open the sinks of all queries that have none open yet."""
-        for hosted in self.queries.values():
-            if hosted.sink is None and hosted.definition.sink is not None:
-                hosted.sink = self._outputs.open(
-                    hosted.definition, hosted.running.schema, fresh=fresh and not self._recovering
-                )
-                hosted.location = hosted.sink.location
-
-    def job(self, stream: str, derived: Sequence[int] | None = None) -> Job:
-        """What workers must do for this stream; made anew when its queries or panes have changed.
-
-        `derived` are the numbers of the slices that are derived from others; by default what is cheapest now.
-        """
-        running = self.engine.streams[stream.lower()]
-        if derived is None:
-            derived = self.derived(stream)
-        panes = tuple(
-            (id(part), part.begin, part.group.grid, tuple(map(id, part.members)))
-            for part in running.slices.values()
-            if part.group is not None
-        )
-        kept = [None if one is None else one.sql("cql") for one in self.engine.flows.kept_rows(stream)]
-        columns = self.engine.flows.kept_columns(running.stream)
-        version = panes, tuple(derived), running.numbering is not None, columns, kept
-        known = self._jobs.get(stream)
-        if known is None or known[0] != version:
-            parts = list(running.slices.values())
-            known = self._jobs[stream] = version, self.engine.job(stream, [parts[number] for number in derived])
-        return known[1]
-
-    def derived(self, stream: str) -> list[int]:
-        """The numbers of the slices that workers need not slice now."""
-        chosen = set(self.engine.derived(stream))
-        slices = self.engine.streams[stream.lower()].slices.values()
-        return [number for number, part in enumerate(slices) if part in chosen]
+        """Open the sinks of all queries that have none open yet; a journal that is replayed has opened them before."""
+        self.outlet.open(fresh=fresh and not self._recovering)
 
     def watermark(self, stream: str) -> int | None:
         """Rows at or before this are late."""
@@ -179,7 +100,7 @@ class Host:
             self.engine.check(stream, sliced.oldest, sliced.newest)
         flush = flush or self._worth_compacting
         # The workers' partials are those of this job, whatever will be cheapest when the journal is replayed.
-        left_out = self.derived(stream) if derived is None else list(derived)
+        left_out = self.jobs.derived(stream) if derived is None else list(derived)
         event = {"kind": "batch", "stream": stream, "batch": batch, "derived": left_out, "flush": flush}
         self._commit(event | {"scheduled": self.schedule is not None}, table, sliced)
         if self.schedule is not None:
@@ -188,12 +109,10 @@ class Host:
 
     def work(self, seconds: float) -> bool:
         """Answer some of what the schedule says is due, for about so long; False when there was nothing."""
-        if self.schedule is None:
+        self._chosen = [] if self.schedule is None else self.schedule.some(seconds)
+        if not self._chosen:
             return False
-        self._executing = self.schedule.some(max(1, int(seconds / self._run_seconds)))
-        if not self._executing:
-            return False
-        work = [[one.stream, one.now, one.queries] for _, one, _ in self._executing]
+        work = [[one.stream, one.now, one.queries] for _, one, _ in self._chosen]
         self._commit({"kind": "execute", "work": work})
         return True
 
@@ -203,14 +122,12 @@ class Host:
             self.schedule.hurry()
 
     def _execute(self, work: Sequence[tuple[str, int, Sequence[str]]]) -> None:
-        executing, self._executing = self._executing, []
+        chosen, self._chosen = self._chosen, []
         for place, (stream, now, names) in enumerate(work):
             began = perf_counter()
             self._answering(partial(self.engine.execute, stream, now, names))
-            if executing:  # else the journal is replayed
-                spent = perf_counter() - began
-                executing[place][0].done(executing[place][2], spent)
-                self._run_seconds += (spent / max(1, len(names)) - self._run_seconds) / 16
+            if self.schedule is not None and chosen:  # else the journal is replayed
+                self.schedule.done(chosen[place], perf_counter() - began)
 
     def add(self, definition: QueryDefinition) -> Registered:
         """A query is registered while the run goes on."""
@@ -268,11 +185,11 @@ class Host:
             case "execute":
                 self._execute(event["work"])
             case "query":
-                self.register(self._definition(event["query"]))
+                self.register(self._with_secrets(QueryDefinition.from_json(event["query"])))
                 self.open_sinks()
             case "relation":
                 assert table is not None
-                self.engine.flows.load_relation(self._relation(event["relation"]), table)
+                self.engine.flows.load_relation(self._declared(relation_from_json(event["relation"])), table)
             case "update":
                 assert table is not None
                 relation = self.catalog.get(event["relation"])
@@ -283,19 +200,21 @@ class Host:
                 self._answering(lambda: self.engine.finish(event["streams"]))
                 self.finished = all(running.finished for running in self.engine.streams.values())
             case "stopped":
-                self._stop(event["name"], event["why"])
+                self._shards.stop(event["name"], event["why"])
         if event.get("flush"):
-            self._write_out(step)
+            began = perf_counter()
+            self.outlet.write(step)
+            self.spend("sinks", began)
         if event["kind"] == "drop":
             self.forget(event["name"])
-        self.post()
+        self._shards.post()
 
     def _absorb(self, event: Mapping[str, Any], table: pa.Table | None, sliced: Sliced | None) -> None:
         stream = event["stream"]
         if sliced is None:
             assert table is not None
             sliced = unpack(table)
-        job = self.job(stream, event["derived"])
+        job = self.jobs.of(stream, event["derived"])
         scheduled = event.get("scheduled", False)
         self._answering(lambda: self.engine.absorb(stream, job, sliced, answer=not scheduled))
         if scheduled:
@@ -322,8 +241,7 @@ class Host:
         self.adopt(definition, running)
         return running
 
-    def _definition(self, record: Mapping[str, Any]) -> QueryDefinition:
-        definition = QueryDefinition.from_json(record)
+    def _with_secrets(self, definition: QueryDefinition) -> QueryDefinition:
         return definition.with_secrets(self._current.get(definition.name.lower()))
 
     def _plan(self, definition: QueryDefinition) -> Callable[[], Registered]:
@@ -334,149 +252,56 @@ class Host:
             require_importable(periodic)
         return lambda: self.engine.register(definition.name, bound, plan, definition.strategy)
 
-    def _relation(self, record: Mapping[str, Any]) -> Relation:
-        """A relation of the checkpoint or of the script; declared here if it is not."""
-        relation = relation_from_json(record)
+    def _declared(self, relation: Relation) -> Relation:
+        """What the catalog has by the name of this relation; if there is nothing, this one is declared."""
         known = self.catalog.get(relation.name)
         if isinstance(known, Relation):
             return known
         self.catalog.add(relation)
         return relation
 
-    def redirect(self, definition: QueryDefinition) -> None:
-        """Answers of a query go to another sink from now on."""
-        hosted = self.queries[definition.name.lower()]
-        if hosted.sink is not None:
-            hosted.sink.close()
-        hosted.definition, hosted.sink, hosted.location = definition, None, None
-
     def forget(self, name: str) -> None:
         """Take a query out of the engine; what it had to say is said."""
         hosted = self.queries.pop(name.lower())
         self.engine.drop_query(hosted.running)
-        if hosted.sink is not None:
-            hosted.sink.close()
-
-    # ---- answers out ----------------------------------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> int:
-        """Answer rows and late rows that no sink has yet; a snapshot has none of them."""
-        with_sink = (hosted for hosted in self.queries.values() if hosted.sink is not None)
-        answers = sum(batch.num_rows for hosted in with_sink for batch in hosted.running.batches)
-        late = sum(rows.num_rows for running in self.engine.streams.values() for rows in running.late)
-        return int(answers + late)
-
-    def _write_out(self, step: int) -> None:
-        began = perf_counter()
-        full = [hosted for hosted in self.queries.values() if hosted.sink is not None and hosted.running.batches]
-        try:
-            for together in (True, False):
-                some = [hosted for hosted in full if hosted.sink is not None and hosted.sink.independent == together]
-                each(lambda hosted: self._write(step, hosted), some, worthwhile=together)
-        except SinkError as error:
-            if self.checkpoint is not None:
-                raise SinkError(f"{error}: the checkpoint has the answers") from error
-            raise SinkError(
-                f"{error}, with empty output directories: this run has no checkpoint, so it begins at the beginning"
-            ) from error
-        for running in self.engine.streams.values():
-            if running.late:
-                self._write_late(step, running.stream, pa.concat_tables(running.late))
-        self.spend("sinks", began)
-
-    def _write(self, step: int, hosted: Hosted) -> None:
-        assert hosted.sink is not None
-        running = hosted.running
-        hosted.sink.write(step, pa.Table.from_batches(running.batches, running.schema))
-        running.shown()
-
-    def _write_late(self, step: int, stream: Stream, rows: pa.Table) -> None:
-        name = stream.name.lower()
-        if name not in self._late:
-            sink = self._outputs.open_late(stream)
-            if sink is None:
-                return  # nowhere to write: they stay in memory, where db.late finds them
-            self._late[name] = sink
-        self._late[name].write(step, rows)
-        self.engine.streams[name].late.clear()
-
-    @property
-    def late_outputs(self) -> dict[str, str]:
-        """Where late rows went, by stream."""
-        return {name: sink.location for name, sink in self._late.items()}
-
-    # ---- shards ---------------------------------------------------------------------------------------------------
-
-    def post(self) -> None:
-        """Tell the shards what there is to tell. It is in the journal or in a snapshot, and would be told again."""
-        outbox = self.engine.flows.outbox
-        rows = None if outbox is None or self._posts is None else outbox.take()
-        if rows is not None and self._posts is not None:
-            self._posts.put(rows)
+        hosted.close()
 
     def deliver(self, batch: int, answers: list[Answer]) -> None:
         """What the shards said in a micro-batch of theirs; the same one twice is written once."""
         began = perf_counter()
-        for name, delivery in deliveries(answers, self._remote).items():
-            query = self.engine.flows.queries[name]
-            assert isinstance(query.flow, RemoteFlow)
-            if delivery.batch is not None:
-                self._hand_out(batch, query, delivery.batch)
-            if delivery.held is not None:
-                query.flow.held = delivery.held
-            if delivery.error is not None:
-                self._commit({"kind": "stopped", "name": name, "why": delivery.error})
-        if answers and self._posts is not None:
-            self._posts.note_taken(max(one.post for one in answers))
+        self._shards.deliver(batch, answers, self._note_stopped)
         self.spend("shards", began)
 
-    def _remote(self, name: str) -> RemoteFlow | None:
-        query = self.engine.flows.queries.get(name)
-        return query.flow if query is not None and isinstance(query.flow, RemoteFlow) else None
-
-    def _hand_out(self, batch: int, query: FlowQuery, rows: pa.RecordBatch) -> None:
-        query.due += 1
-        query.add(rows)
-        hosted = self.queries[query.name.lower()]
-        if hosted.sink is not None:
-            hosted.sink.write(batch + 1, pa.Table.from_batches(query.batches, query.schema))
-            query.shown()
-
-    def _stop(self, name: str, why: str) -> None:
-        query = self.engine.flows.queries.get(name)
-        if query is not None:
-            self.engine.stop(query, QueryError(why))
+    def _note_stopped(self, name: str, why: str) -> None:
+        self._commit({"kind": "stopped", "name": name, "why": why})
 
     # ---- snapshots ------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
         """Write a snapshot, from which the journal starts anew; all answers are with the sinks."""
         if self.checkpoint is not None:
-            self._compact(self.checkpoint)
-        self.post()
+            began = perf_counter()
+            record, blobs = self._record()
+            self.checkpoint.compact(record.to_json(), blobs)
+            self.spend("snapshot", began)
+        self._shards.post()
 
-    def _compact(self, checkpoint: Checkpoint) -> None:
-        began = perf_counter()
+    def _record(self) -> tuple[HostRecord, dict[str, bytes]]:
         state, blobs = self.engine.snapshot()
         in_order = [query.name.lower() for query in self.engine.running]
         stopped = [name for name in self.queries if name not in in_order]
-        meta = {
-            "version": VERSION,
-            "streams": [stream_to_json(stream.stream) for stream in self.engine.streams.values()],
-            "relations": [relation_to_json(one) for one in self.catalog if isinstance(one, Relation)],
-            "queries": [
-                self.queries[name].definition.to_json() | {"stopped": _error_of(self.queries[name].running)}
-                for name in (*in_order, *stopped)
-            ],
-            "done": self.done,
-            "files": self.files,
-            "intakes": {name: [intake.fingerprint, intake.folder] for name, intake in self.intakes.items()},
-            "finished": self.finished,
-            "engine": state,
-        }
-        checkpoint.compact(meta, blobs)
-        self.spend("snapshot", began)
+        hosted = [self.queries[name] for name in (*in_order, *stopped)]
+        record = HostRecord(
+            [running.stream for running in self.engine.streams.values()],
+            [one for one in self.catalog if isinstance(one, Relation)],
+            [(one.definition, None if one.running.error is None else str(one.running.error)) for one in hosted],
+            self.done,
+            self.files,
+            self.intakes,
+            self.finished,
+            state,
+        )
+        return record, blobs
 
     def recover(self, current: Mapping[str, QueryDefinition]) -> None:
         """Become what the checkpoint holds: its last snapshot, and the journal since.
@@ -488,62 +313,42 @@ class Host:
         found = self.checkpoint.snapshot
         if found is None:
             raise CheckpointError(f"{self.checkpoint.path} has no snapshot; start afresh with another directory")
-        meta = found.meta
-        if meta.get("version") != VERSION:
-            raise CheckpointError(
-                f"{self.checkpoint.path} was written by another version of Windrow (format {meta.get('version')}, "
-                f"this one reads {VERSION}); start afresh with another directory"
-            )
-        self._reopen_outbox(meta["engine"])
-        for record in meta["streams"]:
-            stream = stream_from_json(record)
-            self.catalog.add(stream)
-            self.engine.add_stream(stream)
-        for record in meta["relations"]:
-            self._relation(record)
-        halted = []
-        for record in meta["queries"]:
-            running = self.register(self._definition(record))
-            if record["stopped"] is not None:
-                halted.append((running, record["stopped"]))
-        for running, reason in halted:
-            self.engine.drop_query(running)
-            running.dropped, running.error = False, QueryError(reason)
-        self.engine.restore(meta["engine"], found.blobs)
-        self.done, self.files = dict(meta["done"]), dict(meta["files"])
-        self.intakes = {name: Intake(*intake) for name, intake in meta["intakes"].items()}
-        self.finished, self.step = meta["finished"], found.step
+        self._restore(HostRecord.from_json(found.meta, self.checkpoint.path), found.blobs)
+        self.step = found.step
         self._recovering = True
         self.open_sinks()
-        self.post()
+        self._shards.post()
         for entry in self.checkpoint.entries():
             self._apply(entry.step, entry.meta, entry.table)
             self.step = entry.step
         self._recovering = False
 
-    def _reopen_outbox(self, state: Mapping[str, Any]) -> None:
-        """Let a recovered engine have as many shards as it had."""
-        if "outbox" in state:
-            outbox = self.engine.flows.outbox = Outbox(state["outbox"]["shards"])
-            outbox.streams, outbox.open = set(state["outbox"]["streams"]), True
+    def _restore(self, record: HostRecord, blobs: Mapping[str, bytes]) -> None:
+        self._shards.reopen(record.engine)
+        for stream in record.streams:
+            self.catalog.add(stream)
+            self.engine.add_stream(stream)
+        for relation in record.relations:
+            self._declared(relation)
+        halted = []
+        for definition, reason in record.queries:
+            running = self.register(self._with_secrets(definition))
+            if reason is not None:
+                halted.append((running, reason))
+        for running, reason in halted:
+            self.engine.drop_query(running)
+            running.dropped, running.error = False, QueryError(reason)
+        self.engine.restore(record.engine, blobs)
+        self.done, self.files, self.intakes = record.done, record.files, record.intakes
+        self.finished = record.finished
 
     def close(self) -> None:
         """Close the sinks and the checkpoint."""
-        if self.engine.flows.outbox is not None:
-            self.engine.flows.outbox.open = False
-        for hosted in self.queries.values():
-            if hosted.sink is not None:
-                hosted.sink.close()
-                hosted.sink = None
-        for sink in self._late.values():
-            sink.close()
+        self._shards.close()
+        self.outlet.close()
         if self.checkpoint is not None:
             self.checkpoint.close()
 
     def spend(self, phase: str, began: float) -> None:
         """Time since `began` goes to a phase of the run."""
         self.phases[phase] = self.phases.get(phase, 0.0) + perf_counter() - began
-
-
-def _error_of(running: Registered) -> str | None:
-    return None if running.error is None else str(running.error)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.engine import Engine
 from windrow.errors import SetupError, StateError
 from windrow.job import require_importable
+from windrow.language.arguments import expect_text
 from windrow.language.catalog import Catalog, Relation, Stream
 from windrow.live import LiveSchedule
 from windrow.pipeline.checkpoint import Checkpoint
@@ -29,11 +30,12 @@ from windrow.pipeline.sinks import SinkSpec
 from windrow.pipeline.sources import Source, open_source
 from windrow.progress import OnProgress, Progress
 from windrow.running import Registered, RunningQuery
-from windrow.scheduling.policy import DEFAULT, EXACT
+from windrow.scheduling.policy import DEFAULT, EXACT, LIVE
 from windrow.shards.outbox import Outbox
 
 FORGETFUL = frozenset({"socket"})
 """Sources that have nothing to say of an earlier run: Spark refuses to go on with the offsets that it noted then."""
+MOST_SHARDS = 1024
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,18 @@ class Request:
     """Queries with an equi-key run in so many shards in the executors; none: all run here."""
     policy: str = DEFAULT
     """In a live run: how queries are scheduled."""
+
+    def __post_init__(self) -> None:
+        check_policy(self.policy)
+        whole = isinstance(self.shards, int) and not isinstance(self.shards, bool)
+        if not whole or not 0 <= self.shards <= MOST_SHARDS:
+            raise SetupError(f"shards: expected a whole number from 0 (none) to {MOST_SHARDS}, found {self.shards!r}")
+
+
+def check_policy(policy: str) -> None:
+    """Refuse what is no policy of a live run."""
+    if expect_text(policy, "the policy of a live run") not in LIVE:
+        raise SetupError(f"there is no policy {policy!r}; the policies are {', '.join(LIVE)}")
 
 
 @dataclass(frozen=True)

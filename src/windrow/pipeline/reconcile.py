@@ -12,7 +12,8 @@ from windrow.flowing import FlowQuery
 from windrow.language.catalog import Relation, Stream
 from windrow.language.records import relation_to_json
 from windrow.pipeline.definitions import QueryDefinition
-from windrow.pipeline.host import Host, Intake
+from windrow.pipeline.host import Host
+from windrow.pipeline.host_record import Intake
 from windrow.pipeline.sinks import set_aside
 from windrow.relations import every_relation
 from windrow.running import Registered
@@ -44,7 +45,7 @@ def reconcile(
     relations = relations or {}
     if host.finished:
         _require_unchanged(host, streams, queries)
-    if host.waiting:
+    if host.outlet.waiting:
         host.flush()
     found = Resumption()
     wanted = {definition.name.lower(): definition for definition in queries}
@@ -58,7 +59,7 @@ def reconcile(
         if new is not None and name not in lost and new.meaning == old.meaning:
             found.resumed.append(new.name)
             if not new.writes_like(old):
-                host.redirect(new)
+                hosted.redirect(new)
                 found.afresh.append(f"query {new.name} writes to another place from now on")
             continue
         host.forget(name)

@@ -189,14 +189,14 @@ class Run:
         """Slice a micro-batch and take it in, unless what the workers were told does not hold any more."""
         host, began = self.host, perf_counter()
         with self._turn:
-            derived = host.derived(name)
-            job, kept = host.job(name, derived), host.engine.flows.kept_rows(name)
+            derived = host.jobs.derived(name)
+            job, kept = host.jobs.of(name, derived), host.engine.flows.kept_rows(name)
             plans = [query.plan for query in host.engine.streams[name].queries.values()]
             watermark = host.watermark(name)
         table = slice_batch(source, frame, job, plans, kept, watermark)
         with self._turn:
             host.spend("executors", began)
-            if host.job(name, derived) is not job:
+            if host.jobs.of(name, derived) is not job:
                 return False
             sliced = host.take(name, batch, table, flush=self._flush_now(), derived=derived)
             for phase, seconds in sliced.seconds.items():
@@ -222,7 +222,7 @@ class Run:
                 if self._stopping:
                     return
                 more = self.host.work(WORK_SECONDS)
-                if not more and self.host.waiting:
+                if not more and self.host.outlet.waiting:
                     self.host.flush()
                     self._after_step()
             sleep(YIELD)
@@ -273,7 +273,8 @@ class Run:
 
     def _flush_now(self) -> bool:
         now = perf_counter()
-        due = self._trigger is not None or now - self._flushed >= FLUSH_SECONDS or self.host.waiting >= FLUSH_ROWS
+        late = now - self._flushed >= FLUSH_SECONDS
+        due = self._trigger is not None or late or self.host.outlet.waiting >= FLUSH_ROWS
         if due:
             self._flushed = now
         return due
@@ -362,7 +363,7 @@ class Run:
                     else:
                         while self.host.work(WORK_SECONDS):
                             pass
-                        if self.host.waiting:
+                        if self.host.outlet.waiting:
                             self.host.flush()
                     self._drain()
                     self.host.compact()
@@ -406,7 +407,7 @@ class Run:
         """What to say at the end."""
         hosted = list(self.host.queries.values())
         outputs = {one.definition.name: one.location for one in hosted if one.location is not None}
-        outputs |= {f"late rows of {name}": place for name, place in self.host.late_outputs.items()}
+        outputs |= {f"late rows of {name}": place for name, place in self.host.outlet.late_outputs.items()}
         return Summary(
             self.progress("done"),
             ended,
