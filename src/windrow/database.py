@@ -369,9 +369,9 @@ class Database:
             return table
 
     def metrics(self) -> dict[str, Any]:
-        """Counters per stream and query."""
+        """Counters per stream and query, and whether a run goes on or has failed."""
         with self._turn:
-            return metrics(self._registry, self._runs.schedule)
+            return metrics(self._registry, self._runs)
 
     def sharing(self) -> pa.Table:
         """Who shares what with whom, by which rule, and what that has saved so far (also `SHOW SHARING`)."""

@@ -5,6 +5,7 @@ The rules decide on descriptions of what runs (`sharing/rules`); the numbers are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -147,8 +148,11 @@ def _computation(part: Slice, queries: Sequence[RunningQuery], names: tuple[str,
         yield Shared(
             "+".join(together), names, names, "windows are looked up together", part.saved.lookups, "lookups"
         )  # fmt: skip
+    alike: dict[object, list[RunningQuery]] = {}
+    for query in queries:
+        alike.setdefault(query.output, []).append(query)
     for seldom in queries:
-        often = giver_of(seldom, queries)
+        often = giver_of(seldom, alike[seldom.output])
         if often is not None:
             what = f"the answers of {often.name} are taken"
             yield Shared(CS8.name, (seldom.name,), (often.name,), what, seldom.taken, "lookups")
@@ -261,7 +265,7 @@ def described_call(one: Aggregation, terms: Sequence[Term]) -> Call:
     """An aggregate of a query with these terms."""
     values = [term.value for term in terms if term.aggregate.name == one.name]
     exact = all(value is None or not pa.types.is_floating(value.type) for value in values)
-    return Call(one.name, "*" if one.value is None else one.value.sql("cql"), exact)
+    return Call(one.name, one.value_text, exact)
 
 
 def described_slice(part: Slice, queries: Sequence[RunningQuery]) -> Kept:
@@ -294,14 +298,14 @@ def _panes(grid: Grid, reach: int) -> int:
 
 def _averages(queries: Sequence[RunningQuery]) -> tuple[str, ...]:
     """The queries with an AVG whose sum or count another query asks for too."""
-    found = []
-    for query in queries:
-        values = {_value(one) for one in query.plan.aggregations if one.name == "AVG"}
-        others = [one for other in queries if other is not query for one in other.plan.aggregations]
-        if any(one.name in ("SUM", "COUNT") and _value(one) in values for one in others):
-            found.append(query.name)
-    return tuple(found)
+    averaged = {query.name: _values(query, ("AVG",)) for query in queries}
+    if not any(averaged.values()):
+        return ()
+    asked = {query.name: _values(query, ("SUM", "COUNT")) for query in queries}
+    askers = Counter(value for values in asked.values() for value in values)
+    return tuple(name for name, values in averaged.items() if any(askers[one] > (one in asked[name]) for one in values))
 
 
-def _value(one: Aggregation) -> str:
-    return "*" if one.value is None else one.value.sql("cql")
+def _values(query: RunningQuery, names: Sequence[str]) -> set[str]:
+    """What a query asks these aggregates of."""
+    return {one.value_text for one in query.plan.aggregations if one.name in names}

@@ -581,7 +581,12 @@ def test_a_failure_is_told_and_the_database_goes_on(
     db.start(TRIGGER, output=tmp_path / "out")
     until_read(db, 120)
     drop_in_garbage(tmp_path / "in", 2)
-    until(lambda: not spark.streams.active, "the failure")
+    assert db.metrics()["run"] == {"state": "running", "error": None} or not spark.streams.active
+    until(lambda: db.metrics()["run"]["state"] == "failed", "the failure")
+    assert "part-0002" in db.metrics()["run"]["error"]
+    for change in (lambda: db.query(TEXTS[1]), lambda: db.drop("q"), lambda: db.set_policy("edf")):
+        with pytest.raises(windrow.StateError, match=r"the run has failed.*part-0002.*db\.stop\(\)"):
+            change()
     with pytest.raises(windrow.Error, match="part-0002") as caught:
         getattr(db, ask)()
     assert "Traceback" not in str(caught.value)
@@ -589,6 +594,7 @@ def test_a_failure_is_told_and_the_database_goes_on(
         db.stop()
     if ask == "close":
         return
+    assert db.metrics()["run"]["state"] == "none"
     assert db.metrics()["streams"]["s"]["read"] == 120
     more = db.query(TEXTS[1], name="more")
     drop_in(tmp_path / "in", 2, 4)  # the cause is removed

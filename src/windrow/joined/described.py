@@ -21,7 +21,7 @@ def described(asker: Asker) -> Described:
     """A query over the results."""
     plan, length = asker.shape.plan, asker.shape.length
     streams = [f"{name} + {extra}" for name, extra in zip(asker.shape.key[:2], asker.shape.extra, strict=True)]
-    calls = (Call(one.name, "*" if one.value is None else one.value.sql("cql")) for one in plan.aggregations)
+    calls = (Call(one.name, one.value_text) for one in plan.aggregations)
     return Described(tuple(streams), (length, length), plan.slide, tuple(calls), keys=frozenset(plan.key_names))
 
 

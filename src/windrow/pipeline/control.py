@@ -158,6 +158,21 @@ class Control:
             raise StateError("no run is going on; start one with db.start(…)")
         return self._launched
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What went wrong in the run that goes on."""
+        return None if self._launched is None else self._launched.run.failure
+
+    def _healthy(self) -> Launched:
+        """The run that goes on, if it has not failed: nothing would come of a change of one that has."""
+        launched = self._going()
+        if launched.run.failure is not None:
+            raise StateError(
+                f"the run has failed, and nothing is read any more ({launched.run.failure}); end it with db.stop() or "
+                "db.wait(), which raises the error"
+            )
+        return launched
+
     def _launch(self, request: Request) -> Launched:
         self._require_idle()
         if request.checkpoint is not None and self._spark is None and Path(request.checkpoint).exists():
@@ -214,7 +229,7 @@ class Control:
 
     def add(self, name: str, text: str, into: SinkSpec | None, strategy: Strategy) -> Registered:
         """Register a query in the run that goes on."""
-        launched = self._going()
+        launched = self._healthy()
         try:
             return launched.host.add(QueryDefinition(name, text, launched.outputs.resolve(name, into), strategy))
         except BaseException:
@@ -225,7 +240,7 @@ class Control:
     def set_policy(self, policy: str) -> None:
         """Schedule by another policy from now on."""
         check_policy(policy)
-        schedule = self._going().host.schedule
+        schedule = self._healthy().host.schedule
         if schedule is None or policy == EXACT:
             raise StateError(
                 f"the policy can be changed between those of a live run, not from or to {EXACT}; stop the run, and "
@@ -236,15 +251,15 @@ class Control:
 
     def drop(self, name: str) -> None:
         """Drop a query of the run that goes on."""
-        self._going().host.drop(name)
+        self._healthy().host.drop(name)
 
     def load(self, relation: Relation, rows: pa.Table) -> None:
         """The first rows of a relation, in the run that goes on."""
-        self._going().host.load(relation, rows)
+        self._healthy().host.load(relation, rows)
 
     def update(self, relation: Relation, came: Any, gone: Any, time: int | None) -> int | None:
         """Rows of a relation come and go in the run that goes on."""
-        return self._going().host.update(relation, came, gone, time)
+        return self._healthy().host.update(relation, came, gone, time)
 
     def forget(self, stream: str) -> None:
         """A stream was dropped: one of the same name that is declared later is read from its start."""

@@ -196,7 +196,7 @@ class Run:
         table = slice_batch(source, frame, job, plans, kept, watermark)
         with self._turn:
             host.spend("executors", began)
-            if host.jobs.of(name, derived) is not job:
+            if not host.jobs.holds(name, job):
                 return False
             sliced = host.take(name, batch, table, flush=self._flush_now(), derived=derived)
             for phase, seconds in sliced.seconds.items():
@@ -303,20 +303,30 @@ class Run:
                 self._news.clear()
 
     def _ended(self, name: str, problem: BaseException | None) -> None:
-        if problem is not None and not self._stopping:
-            owner = "the shards" if name == SHARDS else _owner(self._sources[name])
-            self._fail(read_error(owner, problem))  # unless a micro-batch has told more already
-            self._raise_failure()
+        self._notice(name, problem)
+        self._raise_failure()
         if name == SHARDS:
             return
         self._queries.pop(name, None)  # another thread may be stopping the run
         self._pace.end(name)
+
+    def _notice(self, name: str, problem: BaseException | None) -> None:
+        if problem is not None and not self._stopping:
+            owner = "the shards" if name == SHARDS else _owner(self._sources[name])
+            self._fail(read_error(owner, problem))  # unless a micro-batch has told more already
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             self.halt()
             failure = self._failure  # stays: every thread that waits is told
             raise read_error("the run", failure) if isinstance(failure, FROM_SPARK_OR_ITS_END) else failure
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What went wrong; the next one who waits for the run, or stops it, is told."""
+        for name, problem in list(self._over.items()):
+            self._notice(name, problem)
+        return self._failure
 
     @property
     def stopped(self) -> bool:
@@ -377,7 +387,7 @@ class Run:
     def progress(self, state: str = "reading") -> Progress:
         """How far the run has come."""
         streams = tuple(self._stream_progress(name) for name in self._sources)
-        answers = sum(hosted.running.answered for hosted in self.host.queries.values())
+        answers = sum(hosted.running.answered for hosted in list(self.host.queries.values()))  # others come and go
         seconds = 0.0 if self._began is None else perf_counter() - self._began
         return Progress(state, seconds, streams, answers, self._steps)
 

@@ -52,6 +52,11 @@ class Aggregation:
     user: UserFunction | None = None
     """The class that computes it, if it is an aggregate of the user."""
 
+    @cached_property
+    def value_text(self) -> str:
+        """The value, or * where rows are counted."""
+        return "*" if self.value is None else self.value.sql("cql")
+
 
 @dataclass(frozen=True)
 class OrderTerm:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import combinations, product
 from math import floor, isfinite
 
@@ -42,7 +42,7 @@ class Conjunct:
     columns: frozenset[tuple[str, ValueSet]] = frozenset()
     opaque: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def values(self) -> Mapping[str, ValueSet]:
         """The set of each column that is restricted."""
         return dict(self.columns)
@@ -66,7 +66,17 @@ class Conjunct:
 
     def disjoint(self, other: Conjunct) -> bool:
         """Whether certainly no row is in both."""
-        return (self & other).empty
+        if self.empty or other.empty:
+            return True
+        mine, theirs = self.values, other.values
+        return any(not mine[name].overlaps(allowed) for name, allowed in theirs.items() if name in mine)
+
+    def within(self, other: Conjunct) -> bool:
+        """Whether every row is certainly in the other one too."""
+        if not other.opaque <= self.opaque:
+            return False
+        mine = self.values
+        return all(mine.get(name, EVERYTHING).within(allowed) for name, allowed in other.columns)
 
     def without(self, other: Conjunct) -> list[Conjunct] | None:
         """This one cut into pieces that are not in the other; None when nobody can say."""
@@ -132,6 +142,9 @@ class Predicate:
 @lru_cache(maxsize=1 << 16)
 def _implies(one: Predicate, other: Predicate) -> bool:
     """Asked again and again, whenever a query comes."""
+    if len(other.terms) == 1:
+        (whole,) = other.terms
+        return all(term.within(whole) for term in one.terms)
     return _covered(one.terms, list(other.terms))
 
 

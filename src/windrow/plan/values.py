@@ -8,6 +8,7 @@ so that a set is called empty only if it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 Constant: TypeAlias = "int | float | str"
@@ -51,11 +52,41 @@ class ValueSet:
         """What is in one of them; two sets that are equal have the same intervals."""
         return (self.complement & other.complement).complement
 
+    def within(self, other: ValueSet) -> bool:
+        """Whether all of it is in the other one; no two intervals of a set meet, so each is within one."""
+        if self.null and not other.null:
+            return False
+        k = 0
+        for low, high in self.intervals:
+            while k < len(other.intervals) and not _below(low, other.intervals[k][1]):
+                k += 1
+            if k == len(other.intervals):
+                return False
+            left, right = other.intervals[k]
+            if _greater_low(low, left) != low or _smaller_high(high, right) != high:
+                return False
+        return True
+
+    def overlaps(self, other: ValueSet) -> bool:
+        """Whether something may be in both."""
+        if self.null and other.null:
+            return True
+        i = k = 0
+        while i < len(self.intervals) and k < len(other.intervals):
+            (low, high), (left, right) = self.intervals[i], other.intervals[k]
+            if _below(low, right) and _below(left, high):
+                return True
+            if _below(low, right):
+                i += 1
+            else:
+                k += 1
+        return False
+
     def __sub__(self, other: ValueSet) -> ValueSet:
         """What is in this one only."""
         return self & other.complement
 
-    @property
+    @cached_property
     def complement(self) -> ValueSet:
         """All other values, and NULL if it is not in this one."""
         found: list[tuple[Bound, Bound]] = []

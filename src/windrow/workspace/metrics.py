@@ -8,11 +8,14 @@ from windrow.live import LiveSchedule
 from windrow.query import Query
 from windrow.running import RunningStream
 from windrow.workspace.registry import Registry
+from windrow.workspace.runs import Runs
 
 
-def metrics(registry: Registry, schedule: LiveSchedule | None) -> dict[str, Any]:
-    """Per stream and query; `schedule` is that of a live run, if there is one."""
+def metrics(registry: Registry, runs: Runs) -> dict[str, Any]:
+    """Per stream and query, and of the run that goes on."""
+    schedule = runs.schedule
     told: dict[str, Any] = {
+        "run": runs.state,
         "streams": {running.stream.name: _of_stream(running) for running in registry.engine.streams.values()},
         "queries": {query.name: _of_query(query, schedule) for query in registry.queries.values()},
     }

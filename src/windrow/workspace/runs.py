@@ -58,6 +58,13 @@ class Runs:
         return self._control is not None and self._control.active
 
     @property
+    def state(self) -> dict[str, str | None]:
+        """For those who watch: none, running or failed, and why."""
+        failure = self._control.failure if self._control is not None else None
+        state = "none" if not self.going else "running" if failure is None else "failed"
+        return {"state": state, "error": None if failure is None else f"{type(failure).__name__}: {failure}"}
+
+    @property
     def schedule(self) -> LiveSchedule | None:
         """Of the live run that goes on, or of the last one, if it has one."""
         return None if self._control is None else self._control.schedule
