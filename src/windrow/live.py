@@ -6,6 +6,9 @@ One update is the greatest common divisor of all SLIDEs of a stream. As long as 
 the next one comes, every query is answered at each of its due times, however many a batch brings. When they are not,
 the system is overloaded: the updates that were missed are taken as one, and what is late is answered as of the newest
 state, so that periods get longer and no query is dropped. Every answer is exact for the instant that it names.
+
+The scheduler counts ticks, not updates: a query that comes or goes may change what an update is, and neither deadlines
+nor what has been achieved change with that.
 """
 
 from __future__ import annotations
@@ -58,12 +61,15 @@ class StreamSchedule:
         self._policy = policy
         self._clock = clock
         self._unit = 0
+        """Ticks of one update."""
+        self._interval = 0
+        """Ticks that the cost model calls an interval: one update, as it was when queries first came."""
         self._known: dict[str, RunningQuery] = {}
         self._followed: int | None = None
         """The changes of the stream's queries that were followed; None to begin anew."""
         self._scheduler = Scheduler(policy)
         self._goal: int | None = None
-        """The newest update that has come."""
+        """The newest tick that is complete."""
         self._costs: dict[Any, _Costs] = {}
         self._came = clock()
         self.skipped = 0
@@ -81,28 +87,19 @@ class StreamSchedule:
         wanted = {name: query for name, query in self._running.queries.items() if query.plan.rows is None}
         if wanted == self._known:
             return
-        unit = gcd(*(query.plan.slide for query in wanted.values()))
-        if unit != self._unit:
-            self._count_by(unit)
+        self._unit = gcd(*(query.plan.slide for query in wanted.values()))
+        self._interval = self._interval or self._unit
         for name in self._known.keys() - wanted.keys():
             self._scheduler.remove(name)
         for name in wanted.keys() - self._known.keys():
-            query = wanted[name]
-            self._scheduler.add(self._task(name, query))
+            self._scheduler.add(self._task(name, wanted[name]))
         for name in wanted.keys() & self._known.keys():
             if wanted[name] is not self._known[name]:  # dropped, and another one has its name
                 self._scheduler.remove(name)
                 self._scheduler.add(self._task(name, wanted[name]))
         self._known = wanted
-
-    def _count_by(self, unit: int) -> None:
-        """Deadlines count updates, and now those are others: what was reached, and what is still to be done, stays."""
-        reached, goal = self._scheduler.update * self._unit, (self._goal or 0) * self._unit
-        begun = self._goal is not None and bool(self._unit) and bool(unit)
-        self._unit, self._known = unit, {}
-        self._scheduler = Scheduler(self._policy, update=reached // unit if begun else 0)
-        self._goal = goal // unit if begun else None
-        self._costs.clear()
+        if not wanted:
+            self._goal = None  # whoever comes next begins anew
 
     def _task(self, name: str, query: RunningQuery) -> Task:
         plan = query.plan
@@ -114,7 +111,7 @@ class StreamSchedule:
             self._costs[group] = _Costs(kind)
             self._scheduler.set_cost(group, ProbeCost(kind))
         priority = 0 if plan.priority is None else plan.priority.value
-        return Task(name, plan.slide // self._unit, max(1, -(-query.reach // self._unit)), group, priority)
+        return Task(name, plan.slide, max(1, -(-query.reach // self._interval)), group, priority)
 
     def set_policy(self, policy: str) -> None:
         """Go on with another policy."""
@@ -135,38 +132,55 @@ class StreamSchedule:
         if self._goal is None:
             # The first update is the one at or after the oldest tuple, or after what an earlier run has answered.
             dues = [(one.member.next_due, one.plan.slide) for one in self._known.values()]
-            before = min(mark.oldest - 1 if due is None else due - slide for due, slide in dues) // self._unit
+            before = min(mark.oldest - 1 if due is None else due - slide for due, slide in dues)
+            before -= before % self._unit
             self._scheduler = Scheduler(self._policy, update=before)
             self._known, self._goal, self._followed = {}, before, None
             self._costs.clear()
             self._follow()
         self.hurry()
-        self._goal = max(self._goal, mark.value // self._unit)
+        self._goal = max(self._goal, mark.value)
+
+    @property
+    def _behind(self) -> int:
+        """Ticks of whole updates that have come and are not worked off yet."""
+        if self._goal is None or not self._unit:
+            return 0
+        return max(0, self._goal - self._goal % self._unit - self._scheduler.update)
 
     def hurry(self) -> None:
         """Take all updates that have come as one."""
-        if self._goal is not None:
-            behind = max(0, self._goal - self._scheduler.update)
-            self.skipped += behind
+        behind = self._behind
+        if behind:
+            self.skipped += -(-behind // self._unit)
             self._scheduler.updated(behind)
 
     def next(self, *, stay: bool = False) -> tuple[Work, Execution] | None:
         """What to answer next; None when all that is due is answered, or with `stay` all of the same update."""
-        if self._goal is None or not self._unit:
-            return None
         self._follow()
+        if self._goal is None or not self._reach_update():
+            return None
         while True:
             execution = self._scheduler.next()
             if execution is not None:
                 names = tuple(task.name for task in execution)
-                return Work(self._running.stream.name, self._scheduler.update * self._unit, names), execution
+                return Work(self._running.stream.name, self._scheduler.update, names), execution
             if stay:
                 return None
-            due = self._scheduler.due()
-            if due is None or due > self._goal:
-                self._scheduler.updated(self._goal - self._scheduler.update)
+            due, now = self._scheduler.due(), self._scheduler.update
+            if due is None or due > now + self._behind:
+                self._scheduler.updated(self._behind)
                 return None
-            self._scheduler.updated(max(due, self._scheduler.update + 1) - self._scheduler.update)
+            self._scheduler.updated(max(due, now + self._unit) - now)
+
+    def _reach_update(self) -> bool:
+        """Whether now is an update; where updates have become longer, the next one must have come."""
+        ahead = -self._scheduler.update % self._unit if self._unit else 0
+        if ahead > self._behind:
+            return False
+        if ahead:
+            self._scheduler.updated(ahead)
+        return bool(self._unit)
 
     def done(self, execution: Execution, seconds: float) -> None:
         """An execution has ended, and took so long."""
@@ -191,12 +205,12 @@ class StreamSchedule:
             return {}
         figures = self._scheduler.query(name)
         return {
-            "requested_period": figures.requested * self._unit,
-            "scheduled_period": figures.scheduled * self._unit,
-            "achieved_period": None if figures.achieved is None else figures.achieved * self._unit,
-            "latency_updates": figures.latency,
+            "requested_period": figures.requested,
+            "scheduled_period": figures.scheduled,
+            "achieved_period": figures.achieved,
+            "latency_updates": figures.latency / self._unit,
             "late_runs": figures.late,
-            "staleness": figures.staleness * self._unit,
+            "staleness": figures.staleness,
         }
 
     def figures(self) -> dict[str, Any]:
@@ -211,7 +225,7 @@ class StreamSchedule:
             "runs": system.runs,
             "runs_per_second": system.throughput,
             "backlog": system.backlog,
-            "updates_behind": 0 if self._goal is None else max(0, self._goal - self._scheduler.update),
+            "updates_behind": -(-self._behind // self._unit) if self._unit else 0,
             "skipped_updates": self.skipped,
             "work_saved": system.saved,
             "latency_p50": float(np.quantile(waited, 0.5)),

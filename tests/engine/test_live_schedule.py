@@ -45,8 +45,8 @@ def rows(first: int, last: int) -> pa.Table:
 class Live:
     """A database whose batches are taken in and answered apart, as a live run does it."""
 
-    def __init__(self, policy: str) -> None:
-        self.db = database()
+    def __init__(self, policy: str, texts: list[str] = TEXTS) -> None:
+        self.db = database(texts)
         self.schedule = LiveSchedule(policy)
 
     def take(self, table: pa.Table) -> None:
@@ -54,7 +54,7 @@ class Live:
         job = engine.job("s")
         worker = slicer(job.text)
         worker.begin(engine.streams["s"].watermark.value)
-        worker.take(table)
+        worker.take(table.select(list(job.columns)))
         engine.absorb("s", job, worker.result(), answer=False)
         self.schedule.arrived(engine.streams["s"])
 
@@ -199,3 +199,46 @@ def test_a_new_schedule_begins_where_the_last_one_was() -> None:
     assert live.schedule.figures()["s"]["executions"] < 100  # not three thousand updates again
     wanted = exact(TEXTS[0], rows(0, 3010), 2)
     assert_same(at(live.db.queries()[0].answers(), set(wanted["_time"].to_pylist())), wanted)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_was_achieved_stays_when_an_update_becomes_another(policy: str) -> None:
+    """A query with an odd SLIDE changes the greatest common divisor of all, when it comes and when it goes."""
+    texts = ["SELECT MAX(b) AS v FROM s [RANGE 12 SLIDE 6]", "SELECT MAX(b) AS v FROM s [RANGE 18 SLIDE 12]"]
+    live = Live(policy, texts)
+    odd = "SELECT a, COUNT(*) AS n FROM s [RANGE 10 SLIDE 5] GROUP BY a"
+    for number, first in enumerate(range(0, 240, 8)):
+        if number % 4 == 1:
+            live.db.query(odd, name="odd")
+        if number % 4 == 3:
+            live.db.drop("odd")
+        before = live.schedule.figures()
+        live.take(rows(first, first + 8))
+        live.work()
+        if before:
+            found = live.schedule.figures()["s"]
+            assert found["runs"] >= before["s"]["runs"] and found["executions"] >= before["s"]["executions"]
+    for query, text in zip(live.db.queries(), texts, strict=False):  # and the odd one
+        wanted = exact(text, rows(0, 240), slide_of(text))
+        assert_same(at(query.answers(), set(wanted["_time"].to_pylist())), wanted)
+        figures = live.schedule.query("s", query.name)
+        assert figures["achieved_period"] <= figures["requested_period"] and figures["latency_updates"] == 0
+        runs = query.answers()["_time"].to_pylist()
+        assert figures["achieved_period"] == pytest.approx(runs[-1] / (len(runs) - (runs[0] == 0)), rel=0.2)
+
+
+def test_overload_while_an_update_becomes_another_starves_nobody() -> None:
+    texts = [re.sub(r"SLIDE \d+", f"SLIDE {6 * (1 + number % 3)}", text) for number, text in enumerate(TEXTS)]
+    live = Live("hybrid-late-pending", texts)
+    odd = "SELECT a, COUNT(*) AS n FROM s [RANGE 10 SLIDE 5] GROUP BY a"
+    for number, first in enumerate(range(0, 800, 4)):
+        if number % 6 == 1:
+            live.db.query(odd, name="odd")
+        if number % 6 == 4:
+            live.db.drop("odd")
+        live.take(rows(first, first + 4))
+        live.work(most=1)
+    for query, text in zip(live.db.queries(), texts, strict=False):  # and the odd one
+        times = sorted(set(query.answers()["_time"].to_pylist()))
+        assert max(later - sooner for sooner, later in pairwise([0, *times, 800])) < 100, (text, times)
+        assert_same(query.answers(), at(exact(text, rows(0, 800), 1), set(times)))

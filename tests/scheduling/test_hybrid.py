@@ -143,3 +143,15 @@ def test_narrow_searches_find_some_schedule(width: int) -> None:
         cost = ProbeCost(rng.choice(KINDS), post=rng.choice([0, 1]), read=rng.choice([0, 0.1]))
         found = choose(members, cost, width=width)
         assert found.rate <= rate(members, range(len(members)), cost) + 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_choice_does_not_depend_on_the_unit_of_time(kind: Kind) -> None:
+    rng = random.Random(3)
+    members = [SubGroup(period, tuple(sorted(rng.sample(range(5, 60), 2)))) for period in (2, 3, 5, 8, 9, 12)]
+    cost = ProbeCost(kind, combine=1e-6, post=3e-6, start=1e-5)
+    found = choose(members, cost)
+    ticks = choose([SubGroup(one.period * 1_000_000, one.windows) for one in members], cost)
+    assert ticks.leaders == found.leaders
+    assert ticks.periods == tuple(1_000_000 * one for one in found.periods)
+    assert ticks.rate == pytest.approx(found.rate / 1_000_000)

@@ -17,8 +17,9 @@ O(g · width · blocks) questions to `coincidence`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from math import gcd
 
 from windrow.scheduling.coincidence import Block, Pricing, pricing
 from windrow.scheduling.cost import JointCost
@@ -79,6 +80,10 @@ def choose(
     """
     if not members:
         return Choice((), 0.0, True, ())
+    unit = gcd(*(one.period for one in members))
+    if unit > 1:  # costs per tick would drown in the rounding of costs per update
+        fewer = choose([replace(one, period=one.period // unit) for one in members], cost, width, horizon)
+        return replace(fewer, periods=tuple(unit * one for one in fewer.periods), rate=fewer.rate / unit)
     prices = pricing(members, cost, horizon or _horizon(members))
     order = _by_period(members)
     known = [_all(members, order, prices, apart=True), _all(members, order, prices, apart=False)]
