@@ -95,7 +95,9 @@ def _would_be_derived(compiled: Compiled, running: RunningStream, plan: Periodic
     part = compiled.slice(plan)
     part.add(Member(plan.window, plan.slide, tuple(compiled.term(one) for one in plan.aggregations)), None)
     found = find_derivation(part, list(reversed(running.slices.values())))
-    return [] if found is None else [("derived", derivation_text(running, part, found))]
+    if found is not None:
+        return [("derived", derivation_text(running, part, found))]
+    return [("shared", "no query has its rows and groups: it would have panes of its own")] if running.slices else []
 
 
 def _choice(

@@ -58,5 +58,9 @@ def test_wrong_numbers_are_refused() -> None:
         Task("q", 1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'q': window must be"):
         Task("q", 1, window=0)
+    with pytest.raises(ValueError, match="'q': priority must be a whole number: 'a'"):
+        Task("q", 1, priority="a")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'q': post must be a cost, at least 0: -1"):
+        Task("q", 1, post=-1)
     with pytest.raises(ValueError, match="basic_interval, running, interval; found 'landmark'"):
         ProbeCost("landmark")  # type: ignore[arg-type]

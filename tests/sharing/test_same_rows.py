@@ -91,3 +91,12 @@ def test_a_column_that_only_the_text_has_is_read_by_all_who_share_it() -> None:
     db.query(query("a = 1"))
     db.query(query("a = 1 AND (m = 1 OR TRUE)"))
     assert db.metrics()["streams"]["s"]["slices"] == 2
+
+
+def test_explain_says_when_nothing_is_shared() -> None:
+    db = database()
+    assert "shared" not in db.execute("EXPLAIN " + query("a = 1"))  # there is nobody to share with
+    db.query(query("a = 1"))
+    assert "shared: no query has its rows and groups: it would have panes of its own" in db.execute(
+        "EXPLAIN " + query("a = 2")
+    )

@@ -32,6 +32,10 @@ class Task:
                 raise ValueError(
                     f"task {self.name!r}: {what} must be a whole number of synopsis updates, at least 1: {value!r}"
                 )
+        if not isinstance(self.priority, int):
+            raise ValueError(f"task {self.name!r}: priority must be a whole number: {self.priority!r}")
+        if not self.post >= 0:
+            raise ValueError(f"task {self.name!r}: post must be a cost, at least 0: {self.post!r}")
 
 
 @dataclass(frozen=True)
