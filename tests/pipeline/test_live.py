@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -409,6 +410,18 @@ def test_nothing_is_left_running(db: windrow.Database, tmp_path: Path, spark: Sp
     assert counts[-1] <= counts[0], f"threads after each run: {counts}"
     assert_same(pq.read_table(tmp_path / "out" / "q"), pushed(pieces(0, 4), TEXTS[:1])[0].answers())
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_the_garbage_collector_leaves_the_queries_of_a_live_run_alone(db: windrow.Database, tmp_path: Path) -> None:
+    drop_in(tmp_path / "in", 0, 1)
+    declare(db, tmp_path / "in")
+    db.query(TEXTS[0])
+    assert not gc.get_freeze_count()
+    for _ in range(2):
+        db.start(TRIGGER)
+        assert gc.get_freeze_count() > 1000
+        db.stop()
+        assert not gc.get_freeze_count()
 
 
 def test_start_again_goes_on(db: windrow.Database, tmp_path: Path) -> None:

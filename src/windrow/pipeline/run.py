@@ -23,6 +23,7 @@ from windrow.pipeline.host import Host
 from windrow.pipeline.micro_batch import slice_batch
 from windrow.pipeline.offsets import check_offsets, forget_unbegun
 from windrow.pipeline.pace import Pace
+from windrow.pipeline.settled_heap import HEAP
 from windrow.pipeline.shard_query import ShardQuery
 from windrow.pipeline.sources import Source
 from windrow.pipeline.spark_errors import FROM_SPARK, FROM_SPARK_OR_ITS_END, read_error, reading, spark_reason
@@ -92,6 +93,7 @@ class Run:
         self._due = Event()
         """There may be something to answer for the schedule."""
         self._stopping = False
+        self._settled = False
         self._telling = local()
         self._pace = Pace(
             {name: source.stream.timestamps for name, source in self._sources.items()},
@@ -108,6 +110,9 @@ class Run:
 
     def start(self) -> None:
         """Start one streaming query per source, and one for the shards."""
+        if self._trigger is not None:
+            HEAP.settle()
+            self._settled = True
         self._tell("reading")
         if self._shards is not None:
             with reading("the shards"):
@@ -381,6 +386,9 @@ class Run:
             finally:
                 self._end_shards()
                 self.host.close()
+                if self._settled:
+                    self._settled = False
+                    HEAP.release()
         if not failed:
             self._tell("done")
 
