@@ -9,12 +9,16 @@ state, so that periods get longer and no query is dropped. Every answer is exact
 
 The scheduler counts ticks, not updates: a query that comes or goes may change what an update is, and neither deadlines
 nor what has been achieved change with that.
+
+Hybrid choices take some 50 ms for a group of thirty periods. A run has them thought over by a thread of its own; until
+then a group goes on as it was.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import gcd
 from time import perf_counter
@@ -25,6 +29,7 @@ import numpy as np
 from windrow.running import RunningQuery, RunningStream
 from windrow.scheduling.cost import KINDS, Kind, ProbeCost
 from windrow.scheduling.execution import Execution
+from windrow.scheduling.group import Question
 from windrow.scheduling.policy import DEFAULT
 from windrow.scheduling.scheduler import Scheduler
 from windrow.scheduling.task import SubGroup, Task
@@ -56,8 +61,12 @@ class _Costs:
 class StreamSchedule:
     """The schedule of one stream."""
 
-    def __init__(self, running: RunningStream, policy: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, running: RunningStream, policy: str, clock: Callable[[], float], beside: Executor | None = None
+    ) -> None:
         self._running = running
+        self._beside = beside
+        self._thinking: dict[Question, Future[tuple[int, ...]]] = {}
         self._policy = policy
         self._clock = clock
         self._unit = 0
@@ -67,7 +76,7 @@ class StreamSchedule:
         self._known: dict[str, RunningQuery] = {}
         self._followed: int | None = None
         """The changes of the stream's queries that were followed; None to begin anew."""
-        self._scheduler = Scheduler(policy)
+        self._scheduler = Scheduler(policy, later=beside is not None)
         self._goal: int | None = None
         """The newest tick that is complete."""
         self._costs: dict[Any, _Costs] = {}
@@ -134,7 +143,7 @@ class StreamSchedule:
             dues = [(one.member.next_due, one.plan.slide) for one in self._known.values()]
             before = min(mark.oldest - 1 if due is None else due - slide for due, slide in dues)
             before -= before % self._unit
-            self._scheduler = Scheduler(self._policy, update=before)
+            self._scheduler = Scheduler(self._policy, update=before, later=self._beside is not None)
             self._known, self._goal, self._followed = {}, before, None
             self._costs.clear()
             self._follow()
@@ -158,6 +167,7 @@ class StreamSchedule:
     def next(self, *, stay: bool = False) -> tuple[Work, Execution] | None:
         """What to answer next; None when all that is due is answered, or with `stay` all of the same update."""
         self._follow()
+        self._think()
         if self._goal is None or not self._reach_update():
             return None
         while True:
@@ -172,6 +182,17 @@ class StreamSchedule:
                 self._scheduler.updated(self._behind)
                 return None
             self._scheduler.updated(max(due, now + self._unit) - now)
+
+    def _think(self) -> None:
+        """Take the choices that are made, and have those made that are wanted."""
+        for question, choice in list(self._thinking.items()):
+            if choice.done():
+                del self._thinking[question]
+                self._scheduler.answered(question, choice.result())
+        if self._beside is not None:
+            for question in self._scheduler.questions.values():
+                if question not in self._thinking:
+                    self._thinking[question] = self._beside.submit(question.think)
 
     def _reach_update(self) -> bool:
         """Whether now is an update; where updates have become longer, the next one must have come."""
@@ -236,9 +257,13 @@ class StreamSchedule:
 class LiveSchedule:
     """The schedules of all streams of an engine."""
 
-    def __init__(self, policy: str = DEFAULT, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self, policy: str = DEFAULT, clock: Callable[[], float] = perf_counter, *, beside: bool = False
+    ) -> None:
+        """`beside`: choices that take a while are made in another thread."""
         self.policy = policy
         self._clock = clock
+        self._beside = ThreadPoolExecutor(1, "windrow-choice") if beside else None
         self._streams: dict[str, StreamSchedule] = {}
         self._final: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] | None = None
         """Of a run that has ended: by stream, its figures and those of its queries."""
@@ -251,7 +276,7 @@ class LiveSchedule:
         name = running.stream.name.lower()
         known = self._streams.get(name)
         if known is None or known._running is not running:
-            known = self._streams[name] = StreamSchedule(running, self.policy, self._clock)
+            known = self._streams[name] = StreamSchedule(running, self.policy, self._clock, self._beside)
         known.arrived()
 
     def set_policy(self, policy: str) -> None:
@@ -294,6 +319,8 @@ class LiveSchedule:
 
     def close(self) -> None:
         """The run has ended: its figures stay as they are."""
+        if self._beside is not None:
+            self._beside.shutdown(wait=False, cancel_futures=True)
         self._final = {
             name: (one.figures(), {query: one.query(query) for query in one.queries})
             for name, one in self._streams.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from time import sleep
 
 import pyarrow as pa
 import pytest
@@ -242,3 +243,22 @@ def test_overload_while_an_update_becomes_another_starves_nobody() -> None:
         times = sorted(set(query.answers()["_time"].to_pylist()))
         assert max(later - sooner for sooner, later in pairwise([0, *times, 800])) < 100, (text, times)
         assert_same(query.answers(), at(exact(text, rows(0, 800), 1), set(times)))
+
+
+@pytest.mark.parametrize("policy", ["hybrid", "hybrid-late-pending"])
+def test_choices_that_are_made_beside_the_run(policy: str) -> None:
+    live = Live(policy)
+    live.schedule = LiveSchedule(policy, beside=True)
+    for first in range(0, 600, 10):
+        live.take(rows(first, first + 10))
+        live.work()
+        sleep(0.005)
+    for query, text in zip(live.db.queries(), TEXTS, strict=True):
+        found = query.answers()
+        times = sorted(set(found["_time"].to_pylist()))
+        assert_same(found, at(exact(text, rows(0, 600), 1), set(times)))
+        assert max(later - sooner for sooner, later in pairwise([*times, 599])) <= slide_of(text)
+    merged = live.schedule.query("s", "q2")
+    assert merged["achieved_period"] < 0.9 * merged["requested_period"]  # a choice has come
+    live.schedule.close()
+    assert live.schedule.figures()["s"]["runs"] > 0

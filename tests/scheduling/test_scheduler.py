@@ -281,3 +281,38 @@ def test_names_are_unique_and_known() -> None:
     scheduler.remove("a")
     assert scheduler.due() is None
     assert scheduler.next() is None
+
+
+def test_choices_may_be_made_elsewhere() -> None:
+    """Until one has come a group goes by sub-groups; then, and when it is out of date, by the newest one."""
+    tasks = [Task("a", 2, window=10), Task("b", 3, window=15), Task("c", 5, window=30)]
+    at_once, later = Scheduler("hybrid"), Scheduler("hybrid", later=True)
+    for scheduler in (at_once, later):
+        for task in tasks:
+            scheduler.add(task)
+    assert [one.scheduled for one in later.queries()] == [2, 3, 5] and not at_once.questions
+    (question,) = later.questions.values()
+    later.updated(2)
+    work = later.next()  # an execution that goes on meanwhile
+    assert work is not None
+    later.answered(question, question.think())
+    assert [one.scheduled for one in later.queries()] == [one.scheduled for one in at_once.queries()] == [2, 2, 5]
+    assert not later.questions
+    later.done(work)
+    later.add(Task("d", 4, window=40))
+    assert [one.scheduled for one in later.queries()] == [2, 2, 5, 4]
+    later.remove("a")  # the leader has gone
+    assert [one.scheduled for one in later.queries()] == [3, 5, 4]
+    (asked,) = later.questions.values()
+    later.set_cost("", ProbeCost())  # the same question again
+    assert list(later.questions.values()) == [asked]
+    later.answered(question, (0, 0, 2))  # an answer of long ago
+    assert [one.scheduled for one in later.queries()] == [3, 5, 4]
+    later.answered(asked, (0, 0, 0))
+    assert {one.scheduled for one in later.queries()} == {3}
+    later.set_policy("conservative")
+    assert [one.scheduled for one in later.queries()] == [3, 5, 4]
+    assert not later.questions
+    for name in ("b", "c", "d"):
+        later.remove(name)
+    later.answered(asked, (0, 0, 0))  # to a group that is gone

@@ -159,7 +159,7 @@ def launch(
             trigger=request.trigger, progress=request.progress, after_step=after_step,
         )  # fmt: skip
         if request.trigger is not None and request.policy != EXACT:
-            host.schedule = LiveSchedule(request.policy)
+            host.schedule = LiveSchedule(request.policy, beside=True)
     except BaseException:
         if host is not None:
             host.close()  # sinks that are open already lock their directories

@@ -9,6 +9,7 @@ that are in phase meet at the common multiples of their periods, as the cost mod
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 from windrow.scheduling.atom import Atom
 from windrow.scheduling.cost import JointCost
@@ -19,6 +20,23 @@ from windrow.scheduling.task import SubGroup
 
 _REMEMBERED = 4096
 """Costs of sets of blocks; under late sharing there can be very many different sets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Which sub-groups of a group shall have the same schedule: thinking this over may take a while."""
+
+    group: Group
+    members: tuple[SubGroup, ...]
+    cost: JointCost
+
+    def asks_like(self, other: Question) -> bool:
+        """Whether both have the same answer."""
+        return (self.members, self.cost) == (other.members, other.cost)
+
+    def think(self) -> tuple[int, ...]:
+        """The answer, in any thread."""
+        return choose(list(self.members), self.cost).leaders
 
 
 class Block:
@@ -52,13 +70,23 @@ class Group:
         """How often the tasks were made anew."""
         self._chosen: tuple[tuple[SubGroup, ...], JointCost, tuple[int, ...]] | None = None
 
-    def plan(self, policy: Policy, now: int) -> None:
-        """Make tasks of the atoms as the policy says."""
+    def plan(self, policy: Policy, now: int, *, later: bool = False) -> Question | None:
+        """Make tasks of the atoms as the policy says.
+
+        With `later`, a choice that is not known yet is left to others, and as much as possible stays as it was.
+        """
         atoms = list(self.atoms.values())
+        question = None
         if policy.unit == "group":
             leaders = [0] * len(atoms)
         elif policy.unit == "hybrid":
-            leaders = list(self._leaders([atom.summary for atom in atoms]))
+            question = Question(self, tuple(atom.summary for atom in atoms), self.cost)
+            if self._chosen is not None and self._chosen[:2] == (question.members, question.cost):
+                question = None
+            elif not later:
+                self.choose(question, question.think())
+                question = None
+            leaders = self._leaders(atoms)
         else:
             leaders = list(range(len(atoms)))
         together: dict[int, list[Atom]] = {}
@@ -72,6 +100,11 @@ class Group:
             self.blocks.update(dict.fromkeys(members, block))
             if not any(atom.running for atom in members):
                 self.wait([block], now, in_phase=True)
+        return question
+
+    def choose(self, question: Question, leaders: tuple[int, ...]) -> None:
+        """From the next plan on this is the choice, if the members are those of the question."""
+        self._chosen = question.members, question.cost, leaders
 
     def wait(self, blocks: Iterable[Block], now: int, in_phase: bool) -> None:
         """Put blocks among those that wait for their deadline."""
@@ -93,9 +126,9 @@ class Group:
             found = self._costs[key] = self.cost([atom.summary for block in blocks for atom in block.atoms])
         return found
 
-    def _leaders(self, members: list[SubGroup]) -> tuple[int, ...]:
-        """The hybrid choice, which is made anew only for other members."""
-        now = tuple(members)
-        if self._chosen is None or self._chosen[:2] != (now, self.cost):
-            self._chosen = now, self.cost, choose(members, self.cost).leaders
-        return self._chosen[2]
+    def _leaders(self, atoms: Sequence[Atom]) -> list[int]:
+        """By the newest choice; sub-groups that it does not know, or whose leader has gone, go by themselves."""
+        members, leaders = ((), ()) if self._chosen is None else (self._chosen[0], self._chosen[2])
+        lead = {one.period: members[leader].period for one, leader in zip(members, leaders, strict=True)}
+        place = {atom.period: i for i, atom in enumerate(atoms)}
+        return [place.get(lead.get(atom.period, atom.period), i) for i, atom in enumerate(atoms)]

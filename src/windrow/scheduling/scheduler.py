@@ -23,7 +23,7 @@ from windrow.scheduling.cost import JointCost, ProbeCost
 from windrow.scheduling.deadlines import Deadlines
 from windrow.scheduling.execution import Execution
 from windrow.scheduling.figures import QueryFigures, SystemFigures
-from windrow.scheduling.group import Block, Group
+from windrow.scheduling.group import Block, Group, Question
 from windrow.scheduling.policy import DEFAULT, Policy, policy
 from windrow.scheduling.task import Task
 
@@ -51,10 +51,12 @@ class Scheduler:
         early: bool = False,
         update: int = 0,
         clock: Callable[[], float] = monotonic,
+        later: bool = False,
     ) -> None:
         """`early`: when nothing is due, execute what will be next, at most once per update (as Algorithm 9 does).
 
-        `cost` is the cost model of groups that have none of their own; `update` the number of the newest update.
+        `cost` is the cost model of groups that have none of their own; `update` the number of the newest update. With
+        `later`, hybrid choices are not made here: `questions` has those that wait, and `answered` brings one.
         """
         self._policy = policy(name)
         self._coming: Policy | None = None
@@ -66,6 +68,9 @@ class Scheduler:
         self._began = clock()
         self._groups: dict[Hashable, Group] = {}
         self._atoms: dict[str, Atom] = {}
+        self._later = later
+        self.questions: dict[Group, Question] = {}
+        """Choices that somebody should think over; until then a group goes on as it was, or by sub-groups."""
         self._urgent: Deadlines[Group] = Deadlines()
         self._stale: dict[Group, None] = {}
         self._running: set[Execution] = set()
@@ -122,6 +127,12 @@ class Scheduler:
             self._groups[group].cost = cost
             self._stale[self._groups[group]] = None
 
+    def answered(self, question: Question, leaders: tuple[int, ...]) -> None:
+        """Somebody has thought a question over; one that is out of date is better than none."""
+        if self._groups.get(question.group.key) is question.group:
+            question.group.choose(question, leaders)
+            self._stale[question.group] = None
+
     def set_early(self, early: bool) -> None:
         """Whether tasks may be executed before they are due, when nothing else is to be done."""
         self._early = early
@@ -147,6 +158,7 @@ class Scheduler:
         self._stale[group] = None
         if not group.atoms:
             del self._groups[atom.group], self._stale[group]
+            self.questions.pop(group, None)
             self._urgent.remove(group)
         return member
 
@@ -263,7 +275,11 @@ class Scheduler:
     def _plan(self) -> None:
         """Make the tasks of groups whose queries have changed."""
         for group in self._stale:
-            group.plan(self._policy, self._now)
+            question = group.plan(self._policy, self._now, later=self._later)
+            if question is None:
+                self.questions.pop(group, None)
+            elif group not in self.questions or not self.questions[group].asks_like(question):
+                self.questions[group] = question
             self._rank(group)
         self._stale.clear()
 
