@@ -131,6 +131,17 @@ def test_not_the_same(one: str, other: str) -> None:
     assert not read(one).same(read(other))
 
 
+def test_equal_texts_are_equal_predicates() -> None:
+    """Of all pairs of atoms, and of what AND and OR make of them."""
+    some = [read(text) for text in ATOMS]
+    some += [read(f"{one} {how} {other}") for one, other in product(ATOMS[::3], ATOMS[1::3]) for how in ("AND", "OR")]
+    by_text: dict[str, Predicate] = {}
+    for one in (*some, TRUE, FALSE):
+        if one.transparent:
+            assert by_text.setdefault(one.text, one) == one
+    assert len(by_text) > 100
+
+
 def test_terms() -> None:
     assert len(read("s IN ('u', 'v', 'u')").terms) == 1
     assert len(read("s = 'u' OR a = 1 OR s = 'v' OR a = 7").terms) == 2

@@ -61,6 +61,19 @@ def test_one_set_of_panes(one: str, other: str) -> None:
     assert_same(second.answers(), expected.answers())
 
 
+@pytest.mark.parametrize("nothing", ["a < 1 AND a > 5", "a = 1 AND FALSE", "a BETWEEN 5 AND 1"])
+@pytest.mark.parametrize("all_rows", ["a = 1 OR TRUE", "a IS NULL OR a IS NOT NULL", "a = 1 OR a IS NULL OR a <> 1"])
+@pytest.mark.parametrize("first", [True, False])
+def test_no_row_and_every_row_are_not_the_same(nothing: str, all_rows: str, first: bool) -> None:
+    db = database()
+    texts = [nothing, all_rows] if first else [all_rows, nothing]
+    queries = {text: db.query(f"SELECT COUNT(*) AS n FROM s [RANGE 10 SLIDE 10] WHERE {text}") for text in texts}
+    db.push("s", rows(0))
+    assert set(queries[nothing].answers()["n"].to_pylist()) == {0}
+    assert queries[all_rows].answers()["n"].to_pylist()[-1] == 10
+    assert db.ask(f"SELECT COUNT(*) AS n FROM s [RANGE 10] WHERE {nothing}")["n"].to_pylist() == [0]
+
+
 def test_a_question_in_other_words() -> None:
     db = database()
     db.query(query("a IN (1, 2)"))

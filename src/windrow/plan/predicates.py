@@ -55,7 +55,7 @@ class Conjunct:
     @property
     def text(self) -> str:
         """The same for equal ones."""
-        return " AND ".join([f"{name} {allowed}" for name, allowed in sorted(self.columns, key=_name)])
+        return " AND ".join(f"{name} {allowed}" for name, allowed in sorted(self.columns, key=_name)) or "TRUE"
 
     def __and__(self, other: Conjunct) -> Conjunct:
         """The rows in both."""
@@ -117,7 +117,7 @@ class Predicate:
     @property
     def text(self) -> str:
         """The same for equal ones, if all is understood; no SQL begins like it."""
-        return "{" + " OR ".join(sorted(term.text for term in self.terms)) + "}"
+        return "{" + (" OR ".join(sorted(term.text for term in self.terms)) or "FALSE") + "}"
 
     @property
     def disjoint_terms(self) -> bool:
