@@ -607,13 +607,14 @@ def test_a_failure_is_told_and_the_database_goes_on(
         db.stop()
     if ask == "close":
         return
-    assert db.metrics()["run"]["state"] == "none"
+    assert db.metrics()["run"]["state"] == "none" and "part-0002" in db.metrics()["run"]["error"]
     assert db.metrics()["streams"]["s"]["read"] == 120
     more = db.query(TEXTS[1], name="more")
     drop_in(tmp_path / "in", 2, 4)  # the cause is removed
     db.start(TRIGGER, output=tmp_path / "out")
     until_read(db, 240)
     db.stop()
+    assert db.metrics()["run"] == {"state": "none", "error": None}
     assert_same(pq.read_table(tmp_path / "out" / "q"), pushed(pieces(0, 4), TEXTS[:1])[0].answers())
     assert more.metrics()["answers"]
 

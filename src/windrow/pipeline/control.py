@@ -78,6 +78,8 @@ class Control:
         self._master, self._settings, self._log = master, settings, log
         self._launched: Launched | None = None
         self._earlier: Host | None = None
+        self._failure: BaseException | None = None
+        """Of the last run."""
         self.schedule: LiveSchedule | None = None
         """Of the run that goes on, or of the last one, if that is live and not exact."""
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
@@ -160,8 +162,8 @@ class Control:
 
     @property
     def failure(self) -> BaseException | None:
-        """What went wrong in the run that goes on."""
-        return None if self._launched is None else self._launched.run.failure
+        """What went wrong in the run that goes on, or in the last one."""
+        return self._failure if self._launched is None else self._launched.run.failure
 
     def _healthy(self) -> Launched:
         """The run that goes on, if it has not failed: nothing would come of a change of one that has."""
@@ -215,7 +217,7 @@ class Control:
                 try:
                     launched.run.close(finish=finish, failed=failed)
                 finally:
-                    self._launched, self._earlier = None, launched.host
+                    self._launched, self._earlier, self._failure = None, launched.host, launched.run.failure
                     if launched.host.schedule is not None:
                         launched.host.schedule.close()
                     self.schedule = launched.host.schedule

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os.path import abspath
 from typing import Any
 
 from windrow.errors import Error
@@ -37,8 +38,8 @@ class QueryDefinition:
         return {"name": self.name, "text": self.text, "sink": sink, "strategy": self.strategy}
 
     def writes_like(self, other: QueryDefinition) -> bool:
-        """Whether the answers go to the same place."""
-        return _without_secrets(self.sink) == _without_secrets(other.sink)
+        """Whether the answers go to the same place, however its path is written."""
+        return _place(self.sink) == _place(other.sink)
 
     def with_secrets(self, current: QueryDefinition | None) -> QueryDefinition:
         """The same query with the options that today's script has for the same sink."""
@@ -59,3 +60,10 @@ def _without_secrets(sink: SinkSpec | None) -> dict[str, Any] | None:
     if sink is None:
         return None
     return SinkSpec(sink.format, {k: v for k, v in sink.options.items() if not _SECRET.search(k)}).to_json()
+
+
+def _place(sink: SinkSpec | None) -> dict[str, Any] | None:
+    """What tells two sinks apart, seen from here."""
+    if sink is None or "://" in sink.options.get("path", "://"):
+        return _without_secrets(sink)
+    return _without_secrets(SinkSpec(sink.format, {**sink.options, "path": abspath(sink.options["path"])}))

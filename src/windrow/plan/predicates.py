@@ -128,7 +128,22 @@ class Predicate:
         """Whether every row here is certainly in one of the others."""
         if len(others) == 1:
             return _implies(self, others[0])
+        if self.line is not None:
+            name, left = self.line
+            if all(one.line is not None and one.line[0] == name for one in others):
+                return _used_up(left, (one.line[1] for one in others if one.line is not None))
         return _covered(self.terms, [term for other in others for term in other.terms])
+
+    @cached_property
+    def line(self) -> tuple[str, ValueSet] | None:
+        """The column and its values, if it is about one column only, as many are."""
+        if len(self.terms) != 1:
+            return None
+        (term,) = self.terms
+        if len(term.columns) != 1 or term.opaque:
+            return None
+        (one,) = term.columns
+        return one
 
     def same(self, other: Predicate) -> bool:
         """Whether both certainly have the same rows."""
@@ -177,6 +192,16 @@ def predicate(expression: exp.Expr | None) -> Predicate:
     return _opaque(expression, negated=False) if terms is None else Predicate.of(terms)
 
 
+def _used_up(left: ValueSet, others: Iterable[ValueSet]) -> bool:
+    """Whether nothing is left without the others."""
+    for other in others:
+        if left.overlaps(other):
+            left = left - other
+            if left.empty:
+                return True
+    return left.empty
+
+
 def _covered(wanted: Iterable[Conjunct], others: list[Conjunct]) -> bool:
     """Whether each wanted set is within the union of the others; False also when that takes too long to tell."""
     left, looked = [(term, 0) for term in wanted], 0
@@ -216,7 +241,10 @@ def _name(one: tuple[str, ValueSet]) -> str:
 
 
 def _with(term: Conjunct, name: str, allowed: ValueSet) -> Conjunct:
-    return _tight(Conjunct(frozenset({**term.values, name: allowed}.items()), term.opaque))
+    columns = {**term.values, name: allowed}
+    if allowed == EVERYTHING:
+        del columns[name]
+    return Conjunct(frozenset(columns.items()), term.opaque)
 
 
 # ---- from expressions -----------------------------------------------------------------------------------------------
