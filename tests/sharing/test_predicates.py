@@ -131,6 +131,14 @@ def test_not_the_same(one: str, other: str) -> None:
     assert not read(one).same(read(other))
 
 
+def test_together_they_may_have_every_row() -> None:
+    """Also where they are about another column."""
+    assert read("a = 1").implies(read("x < 5"), read("x >= 5"), read("x IS NULL"))
+    assert not read("a = 1").implies(read("x < 5"), read("x >= 5"))
+    assert read("a BETWEEN 1 AND 6").implies(read("a < 3"), read("a IN (3, 4)"), read("a > 4"))
+    assert not read("a BETWEEN 1 AND 6").implies(read("a < 3"), read("a = 4"), read("a > 4"))
+
+
 def test_equal_texts_are_equal_predicates() -> None:
     """Of all pairs of atoms, and of what AND and OR make of them."""
     some = [read(text) for text in ATOMS]

@@ -13,7 +13,7 @@ numbers are the same object, with the same `text`: queries that say the same in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache, reduce
@@ -126,12 +126,14 @@ class Predicate:
 
     def implies(self, *others: Predicate) -> bool:
         """Whether every row here is certainly in one of the others."""
+        if self.line is not None:
+            # Most predicates are about one column, and are compared again and again, whenever a query comes.
+            name, left = self.line
+            lines = [one.line[1] for one in others if one.line is not None and one.line[0] == name]
+            if len(lines) == len(others):
+                return _used_up(left, lines)
         if len(others) == 1:
             return _implies(self, others[0])
-        if self.line is not None:
-            name, left = self.line
-            if all(one.line is not None and one.line[0] == name for one in others):
-                return _used_up(left, (one.line[1] for one in others if one.line is not None))
         return _covered(self.terms, [term for other in others for term in other.terms])
 
     @cached_property
@@ -151,6 +153,8 @@ class Predicate:
 
     def disjoint(self, other: Predicate) -> bool:
         """Whether certainly no row is in both."""
+        if self.line is not None and other.line is not None:
+            return self.line[0] == other.line[0] and not self.line[1].overlaps(other.line[1])
         return _disjoint(self, other)
 
 
@@ -192,8 +196,10 @@ def predicate(expression: exp.Expr | None) -> Predicate:
     return _opaque(expression, negated=False) if terms is None else Predicate.of(terms)
 
 
-def _used_up(left: ValueSet, others: Iterable[ValueSet]) -> bool:
-    """Whether nothing is left without the others."""
+def _used_up(left: ValueSet, others: Sequence[ValueSet]) -> bool:
+    """Whether nothing is left without the others; `left` is not empty, and no other one is everything."""
+    if len(others) == 1:
+        return left.within(others[0])
     for other in others:
         if left.overlaps(other):
             left = left - other
