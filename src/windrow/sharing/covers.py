@@ -79,10 +79,11 @@ def find_cover(
     """
     if not wanted.terms:
         return None  # no row is in it, and there is nothing to be had
-    inside = _largest_first([number for number, one in enumerate(given) if one.implies(wanted)], given)
+    inside = [number for number, one in enumerate(given) if one.implies(wanted)]
     united: Cover | None = None
     # If all of them together lack something, no choice of them will do.
     if wanted.implies(*(given[number] for number in inside)):
+        inside = _largest_first(inside, given)
         for chosen in _choices(inside):
             parts = [given[number] for number in chosen]
             if wanted.implies(*parts):
@@ -106,9 +107,9 @@ def _difference(wanted: Predicate, given: Sequence[Predicate]) -> Cover | None:
         all_rows = given[whole]
         # A predicate that no row satisfies is disjoint even from the whole, which is not taken away from itself.
         within = [number for number in outside if number != whole and given[number].implies(all_rows)]
-        within = _largest_first(within, given)
         if not all_rows.implies(wanted, *(given[number] for number in within)):
             continue
+        within = _largest_first(within, given)
         for chosen in (*_choices(within), _apart(within, given)):
             parts = [given[number] for number in chosen]
             if all_rows.implies(wanted, *parts) and is_disjoint(parts):
