@@ -10,8 +10,8 @@ state, so that periods get longer and no query is dropped. Every answer is exact
 The scheduler counts ticks, not updates: a query that comes or goes may change what an update is, and neither deadlines
 nor what has been achieved change with that.
 
-Hybrid choices take some 50 ms for a group of thirty periods. A run has them thought over by a thread of its own; until
-then a group goes on as it was.
+Hybrid choices take a while for groups of many periods (docs/scheduling.md has a table). A run has them thought over by
+a thread of its own; until then a group goes on as it was.
 """
 
 from __future__ import annotations
@@ -98,14 +98,11 @@ class StreamSchedule:
             return
         self._unit = gcd(*(query.plan.slide for query in wanted.values()))
         self._interval = self._interval or self._unit
-        for name in self._known.keys() - wanted.keys():
+        # One that was dropped, and whose name another one has, goes and comes.
+        for name in [name for name, query in self._known.items() if wanted.get(name) is not query]:
             self._scheduler.remove(name)
-        for name in wanted.keys() - self._known.keys():
+        for name in [name for name, query in wanted.items() if self._known.get(name) is not query]:
             self._scheduler.add(self._task(name, wanted[name]))
-        for name in wanted.keys() & self._known.keys():
-            if wanted[name] is not self._known[name]:  # dropped, and another one has its name
-                self._scheduler.remove(name)
-                self._scheduler.add(self._task(name, wanted[name]))
         self._known = wanted
         if not wanted:
             self._goal = None  # whoever comes next begins anew

@@ -1,7 +1,8 @@
 """What is there when a live run begins is not looked at by Python's garbage collector until it ends.
 
-A thousand queries are millions of small objects (expressions, plans, programs), and a full collection looks at all of
-them: some 0.3 seconds, in which nothing is answered. They live as long as the run, so there is nothing to be found.
+A thousand queries are very many small objects (expressions, plans, programs). A full collection looks at all of them,
+and nothing is answered meanwhile: that was the highest latency of a live run. They live as long as the run, so there
+is nothing to be found.
 """
 
 from __future__ import annotations

@@ -15,14 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property, lru_cache, reduce
 from itertools import combinations, product
 from math import floor, isfinite
 
 from sqlglot import exp
 
-from windrow.language import types
+from windrow.language import literals, types
 from windrow.plan.values import EVERYTHING, NOT_NULL, NOTHING, ONLY_NULL, Constant, ValueSet, compared
 
 MOST_TERMS = 64
@@ -258,10 +257,8 @@ def _with(term: Conjunct, name: str, allowed: ValueSet) -> Conjunct:
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="
 }  # fmt: skip
-_INSTANT = re.compile(
-    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
-    r"(?P<time>[ T](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(\.(?P<fraction>\d{1,6}))?)?"
-)
+_IN_FULL = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
+"""Texts that a literal and a CAST are sure to read alike."""
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -427,17 +424,8 @@ def _folded(node: exp.Binary) -> int | None:
 
 def _instant(text: str, kind: str | None) -> int | None:
     """Days, or microseconds, if the text is written in full."""
-    found = _INSTANT.fullmatch(text)
-    if found is None or (kind == "date" and found["time"] is not None):
-        return None
-    try:
-        day = date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal()
-    except ValueError:
-        return None
-    if kind == "date":
-        return day
-    hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
-    if max(hour - 23, minute - 59, second - 59) > 0:
-        return None
-    parts = int((found["fraction"] or "").ljust(6, "0"))
-    return ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + parts
+    at = literals.moment(text) if _IN_FULL.fullmatch(text) else None
+    if at is None or kind == "timestamp":
+        return at
+    day, rest = divmod(at, literals.MICROSECONDS["DAY"])
+    return None if rest else day
